@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fulmar_proto::Instant;
 use fulmar_proto::select::{
     Class, Direction, MavlinkFrames, NotForwarded, Selector, SelectorConfig, StreamFramer,
     message_definition,
@@ -62,14 +63,14 @@ fn every_frame_of_the_simulated_flights_parses() {
 fn stream_framer_finds_its_way_through_a_corrupted_recording() {
     let test = "stream_framer_finds_its_way_through_a_corrupted_recording";
     let Some(log) = shared(test, "dronekit_flight_replay.tlog") else { return };
-    let (mut framer, mut found, mut bytes) = (StreamFramer::new(), 0_u64, 0_u64);
+    let (mut framer, mut found, mut bytes) = (StreamFramer::default(), 0_u64, 0_u64);
     for piece in log.chunks(97) {
-        framer.push(piece, |frame| {
+        framer.push(Instant::ZERO, piece, |frame| {
             found += 1;
-            bytes += frame.len() as u64;
+            bytes += frame.bytes.len() as u64;
         });
     }
-    println!("{found} frames, {} broken, {} bytes skipped", framer.broken(), framer.skipped());
+    println!("{found} frames, {:?}", framer.take_loss());
     // A parser that is told where the eight bytes of time before every frame stand finds 75,477.
     let noise = log.len() as u64 - bytes - 8 * found;
     assert!(found > 75_300 && noise * 50 < log.len() as u64, "{noise} bytes of noise");
@@ -86,9 +87,11 @@ fn frames_survive_aggregation_splitting_and_noise() {
         assert_eq!(parsed, group);
     }
     let mut found = Vec::new();
-    let mut framer = StreamFramer::new();
+    let mut framer = StreamFramer::default();
     let stream = frames.join(&b"??"[..]);
-    stream.chunks(61).for_each(|piece| framer.push(piece, |frame| found.push(frame.to_vec())));
+    for piece in stream.chunks(61) {
+        framer.push(Instant::ZERO, piece, |frame| found.push(frame.bytes.to_vec()));
+    }
     assert_eq!(found.len(), frames.len());
     assert!(found.iter().zip(&frames).all(|(found, frame)| found == frame));
 }

@@ -30,7 +30,7 @@ use proto::{Duration, MessageStream, PathUse, PublicKey, Source, StaticSecret};
 use toml_keys::{FileError, Mistake, Section};
 use zeroize::Zeroizing;
 
-pub(crate) use filter::{Filter, Filters};
+pub(crate) use filter::Filters;
 pub(crate) use local::RUN_DIRECTORY;
 pub(crate) use record::RecordConfig;
 pub(crate) use relay::{GatewayConfig, HopConfig, RelayFile};

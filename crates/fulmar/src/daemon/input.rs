@@ -148,25 +148,27 @@ impl Daemon {
         let came = self.standstill.came(now);
         let Self { locals, endpoint, peers, poller, recorder, .. } = self;
         let Some(local) = locals.get_mut(place) else { return };
+        let session = peers[local.config.peer].connected();
         {
-            let mut take = taker(&local.config, peers, (endpoint, recorder), now);
-            local.handle_ready((now, came), part, event, poller, &mut take);
+            let PeerState { sources, .. } = &mut peers[local.config.peer];
+            let mut take = taker(&local.config, session, (endpoint, recorder), now);
+            local.handle_ready((now, came), part, event, poller, sources, &mut take);
         }
         self.share(now, place);
     }
 
     /// Lets the other applications of a channel hear what one of them has sent.
     fn share(&mut self, now: Instant, place: usize) {
-        let Self { locals, poller, .. } = self;
+        let Self { locals, peers, poller, .. } = self;
         let Some(local) = locals.get_mut(place) else { return };
         let shared = local.take_shared();
         let (peer, channel) = (local.config.peer, local.config.channel);
-        for Shared { origin, came, frame } in shared {
-            locals.for_each_of(peer, |other, local| {
+        let sources = &mut peers[peer].sources;
+        for Shared { from, came, frame } in shared {
+            locals.for_each_of(peer, |_, local| {
                 if local.config.channel == channel && local.shares() {
-                    let but = (other == place).then_some(origin);
                     let passed = Passed::of_host(came, Class::Telemetry, &frame);
-                    local.deliver(now, passed, but, poller);
+                    local.deliver(now, passed, Some(from), sources, poller);
                 }
             });
         }
@@ -174,19 +176,24 @@ impl Daemon {
 
     pub(super) fn handle_local_timers(&mut self, now: Instant) {
         let Self { locals, endpoint, peers, poller, recorder, .. } = self;
-        for local in locals.values_mut() {
+        let mut due = Vec::new();
+        for (place, local) in locals.iter_mut() {
             if local.timeout().is_none_or(|due| due > now) {
                 continue;
             }
+            due.push(place);
+            let peer = &mut peers[local.config.peer];
+            let (session, sources) = (peer.connected(), &mut peer.sources);
             {
-                let mut take = taker(&local.config, peers, (endpoint, recorder), now);
+                let mut take = taker(&local.config, session, (endpoint, recorder), now);
                 local.offer_held(now, poller, &mut take);
+                local.handle_stream_timeout(now, sources, &mut take);
             }
-            let peer = &peers[local.config.peer];
             let mut queue_free_percent =
-                || Some(endpoint.status(now, peer.connected()?)?.queue_free_percent);
-            local.handle_timeout(now, poller, &mut queue_free_percent);
+                || Some(endpoint.status(now, session?)?.queue_free_percent);
+            local.handle_timeout(now, poller, sources, &mut queue_free_percent);
         }
+        due.into_iter().for_each(|place| self.share(now, place));
     }
 
     /// Offers a session what waited for room in it.
@@ -194,7 +201,8 @@ impl Daemon {
         let Some(peer) = self.peer_of(session) else { return };
         let Self { locals, endpoint, peers, poller, recorder, .. } = self;
         locals.for_each_of(peer, |_, local| {
-            let mut take = taker(&local.config, peers, (endpoint, recorder), now);
+            let session = peers[local.config.peer].connected();
+            let mut take = taker(&local.config, session, (endpoint, recorder), now);
             local.offer_held(now, poller, &mut take);
         });
     }
@@ -203,12 +211,11 @@ impl Daemon {
 /// Returns what hands the messages of a local endpoint to its peer's session.
 fn taker<'a>(
     config: &EndpointConfig,
-    peers: &'a [PeerState],
+    session: Option<SessionId>,
     (endpoint, recorder): (&'a mut Endpoint, &'a mut Option<Recorder>),
     now: Instant,
 ) -> impl FnMut(Instant, &[u8]) -> Taken + use<'a> {
-    let (peer, source) = (&peers[config.peer], config.source());
-    let session = peer.connected();
+    let source = config.source();
     move |came, bytes| {
         let Some(session) = session else { return Taken::NotConnected };
         match endpoint.send_late((now, came), session, source, bytes) {

@@ -44,8 +44,8 @@ impl Locals {
         self.all.get_mut(&place)
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut LocalEndpoint> {
-        self.all.values_mut()
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut LocalEndpoint)> {
+        self.all.iter_mut().map(|(place, local)| (*place, local))
     }
 
     /// Changes which there are, or whose they are.

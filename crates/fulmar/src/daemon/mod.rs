@@ -47,7 +47,7 @@ use sys::udp::ReceiveBuffers;
 
 use crate::awaited::Awaited;
 use crate::config::Config;
-use crate::endpoints::LocalEndpoint;
+use crate::endpoints::{LocalEndpoint, Sources};
 use crate::events::EventServer;
 use crate::log::Log;
 use crate::reading::Loader;
@@ -139,6 +139,8 @@ struct PeerState {
     ended: Option<(Instant, &'static str)>,
     /// What the pilot knows of its links.
     watch: Watch,
+    /// At which end the sources of its MAVLink live.
+    sources: Sources,
 }
 
 impl PeerState {
@@ -303,7 +305,7 @@ impl Daemon {
         self.refresh_relays(now);
         self.follow_addresses(now);
         let Self { locals, sockets, poller, .. } = self;
-        locals.values_mut().for_each(|local| local.follow(sockets.interfaces(), poller));
+        locals.iter_mut().for_each(|(_, local)| local.follow(sockets.interfaces(), poller));
     }
 
     /// Follows this host's addresses: what is sent from one that is gone does not leave.

@@ -157,7 +157,14 @@ pub(super) fn open_session(
 ) -> PeerState {
     let id = endpoint.add_peer(peer.key, peer.preshared_key.as_deref());
     let session = (role == Role::Drone).then(|| endpoint.connect(now, id));
-    PeerState { id, session, connected_at: None, ended: None, watch: Default::default() }
+    PeerState {
+        id,
+        session,
+        connected_at: None,
+        ended: None,
+        watch: Default::default(),
+        sources: Default::default(),
+    }
 }
 
 /// How the datagrams of a path leave.

@@ -98,11 +98,16 @@ impl Daemon {
             expires = Some(now);
         }
         let passed = Passed { class, expires, bytes };
-        let Self { locals, poller, .. } = self;
+        let Self { locals, peers, poller, .. } = self;
+        let sources = &mut peers[peer].sources;
         locals.for_each_of(peer, |_, local| {
             if local.config.channel == delivery.channel && local.config.takes(delivery.stream) {
-                local.deliver(now, passed, None, poller);
-                is_mavlink |= matches!(local.config.content, Content::Mavlink(_));
+                let is_first = !is_mavlink && matches!(local.config.content, Content::Mavlink(_));
+                if is_first {
+                    sources.on_far(now, bytes);
+                    is_mavlink = true;
+                }
+                local.deliver(now, passed, None, sources, poller);
             }
         });
         if let Some(recorder) = &mut self.recorder {

@@ -3,11 +3,13 @@
 //! Bytes that come in go to the session of the endpoint's peer; deliveries of its channel come out. Where a
 //! channel is shared, frames also pass from one of its applications to the others.
 
+mod intake;
 mod radio_status;
 mod renumber;
 mod seqpacket;
 mod serial;
 mod share;
+mod sources;
 mod statustext;
 mod tcp;
 mod udp;
@@ -16,7 +18,7 @@ mod waiting;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use proto::select::{Class, SETUP_SIGNING};
+use proto::select::{Class, MavlinkFrame, MavlinkFrames, StreamLoss};
 use proto::{Duration, Instant};
 use sys::interfaces::Interface;
 use sys::poller::{Poller, Ready};
@@ -24,11 +26,12 @@ use sys::poller::{Poller, Ready};
 use crate::awaited::{Awaited, RETRY};
 use crate::config::{Content, EndpointConfig, EndpointKind};
 use crate::status::span;
+use intake::Piece;
 use radio_status::RadioStatus;
 use renumber::Renumber;
 pub(crate) use seqpacket::SEND_BUFFER as MESSAGE_BUFFER;
-use share::filtered;
 pub(crate) use share::{Origin, Shared};
+pub(crate) use sources::{Program, Sources};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
 use waiting::Fates;
@@ -42,12 +45,16 @@ const OFFER_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct LocalEndpoint {
     pub(crate) config: EndpointConfig,
     pub(crate) counts: Counts,
+    /// A number that no other endpoint has.
+    id: u64,
     port: Awaited<Port>,
     tokens: Tokens,
     radio_status: Option<RadioStatus>,
     status_text: Option<StatusText>,
     renumber: Option<Renumber>,
     held: Option<Held>,
+    /// When what waits in a stream is given up.
+    streams_due: Option<Instant>,
     /// Frames of this turn that others of the channel are to hear.
     shared: Vec<Shared>,
 }
@@ -74,7 +81,7 @@ pub(crate) enum Taken {
     NotConnected,
 }
 
-/// What has passed, in messages: datagrams, or chunks of a stream.
+/// What has passed, in messages: frames of MAVLink, datagrams otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Taken from applications.
@@ -89,10 +96,13 @@ pub(crate) struct Counts {
     pub(crate) too_old: u64,
     /// Not given, since no application was there to take it or it did not keep up.
     pub(crate) dropped: u64,
-    /// Of streams: frames that were broken, and bytes that belonged to no frame.
-    pub(crate) lost: (u64, u64),
+    /// Of MAVLink: frames that were broken, and bytes that belonged to no frame.
+    pub(crate) lost: StreamLoss,
     /// Frames that the endpoint's filters kept back, coming in and going out.
     pub(crate) filtered: u64,
+    /// Frames that a program passed back, and were not taken, and the source of the last of them.
+    pub(crate) came_back: u64,
+    pub(crate) came_back_of: (u8, u8),
 }
 
 impl Counts {
@@ -136,16 +146,18 @@ impl LocalEndpoint {
         let status_text = tells_pilot(&config).then(StatusText::default);
         let renumber = numbers_anew(&config).then(Renumber::default);
         let (counts, shared) = (Counts::default(), Vec::new());
-        let held = None;
+        let (held, streams_due) = (None, None);
         let mut local = Self {
             config,
             counts,
+            id: tokens.0,
             port,
             tokens,
             radio_status,
             status_text,
             renumber,
             held,
+            streams_due,
             shared,
         };
         local.open_port(now, poller);
@@ -217,68 +229,36 @@ impl LocalEndpoint {
         part: usize,
         ready: Ready,
         poller: &Poller,
+        sources: &mut Sources,
         take: &mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) {
-        let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
-        let Some(port) = port.get_mut() else { return };
-        let mut take = |origin: Origin, came: Instant, bytes: &[u8]| {
-            counts.taken += 1;
-            if let Some(radio_status) = radio_status {
-                radio_status.on_input(bytes);
-            }
-            if let Some(status_text) = status_text {
-                status_text.on_frames(bytes);
-            }
-            if let Content::Mavlink(content) = &config.content
-                && (content.share || !content.filters.incoming.is_open())
-            {
-                let (kept_back, lost) = filtered(&content.filters.incoming, bytes, |frame| {
-                    counts.on_taken(take(came, frame.bytes));
-                    if content.share && frame.message != SETUP_SIGNING {
-                        shared.push(Shared { origin, came, frame: frame.bytes.to_vec() });
-                    }
-                });
-                counts.filtered += kept_back;
-                counts.lost = (counts.lost.0 + lost.0, counts.lost.1 + lost.1);
-                return true;
-            }
-            if is_foreign(&config.content, bytes) {
-                counts.refused += 1;
-                return true;
-            }
-            let taken = take(came, bytes);
-            let waits = taken != Taken::Yes && config.waits_for(taken);
-            if waits {
-                let (message, offer_at) = (bytes.to_vec(), now + OFFER_AGAIN);
-                *held = Some(Held { message, came, offer_at });
-            } else {
-                counts.on_taken(taken);
-            }
-            !waits
-        };
+        let is_stream = self.mavlink().is_some();
+        let Some((port, mut intake)) = self.intake(now, sources, take) else { return };
         match port {
             Port::Udp(port) => {
-                let take = &mut |from, at, bytes: &[u8]| take(Origin::Address(from), at, bytes);
-                port.handle_ready(now, came, take);
+                let take = &mut |from, at, piece: Piece<'_>| intake.take(from, at, piece);
+                port.handle_ready(now, came, is_stream, take);
             }
             Port::Tcp(port) => {
-                let take = &mut |bytes: &[u8]| _ = take(Origin::Client(part), came, bytes);
+                let origin = Origin::Client(part);
+                let take = &mut |frame: &MavlinkFrame<'_>| {
+                    intake.take(origin, came, Piece::Frame(frame));
+                };
                 port.handle_ready(now, part, ready, poller, take);
             }
             Port::Serial(port) => {
-                port.handle_ready(now, ready, &mut |bytes| _ = take(Origin::Only, came, bytes));
+                let take = &mut |frame: &MavlinkFrame<'_>| {
+                    intake.take(Origin::Only, came, Piece::Frame(frame));
+                };
+                port.handle_ready(now, ready, take);
             }
             Port::Seqpacket(port) => {
-                let take = &mut |at, bytes: &[u8]| take(Origin::Only, at, bytes);
+                let take =
+                    &mut |at, bytes: &[u8]| intake.take(Origin::Only, at, Piece::Datagram(bytes));
                 port.handle_ready(now, came, part, ready, poller, take);
             }
         }
-        let (frames, bytes) = match port {
-            Port::Tcp(port) => port.take_lost(),
-            Port::Serial(port) => port.take_lost(),
-            Port::Udp(_) | Port::Seqpacket(_) => (0, 0),
-        };
-        counts.lost = (counts.lost.0 + frames, counts.lost.1 + bytes);
+        self.look_at_streams();
         self.count_fates();
         if self.held.is_some() {
             self.set_paused(true, poller);
@@ -303,13 +283,14 @@ impl LocalEndpoint {
         self.set_paused(false, poller);
     }
 
-    /// Gives a message to the applications, as far as the endpoint's filter lets it pass. The one that sent
-    /// it, if any did, is `but`, and is left out.
+    /// Gives a message to the applications, as far as the endpoint's filter lets it pass. The one that it is `from`, if any
+    /// is, is left out.
     pub(crate) fn deliver(
         &mut self,
         now: Instant,
         passed: Passed<'_>,
-        but: Option<Origin>,
+        from: Option<Program>,
+        sources: &mut Sources,
         poller: &Poller,
     ) {
         let Passed { class, bytes, expires } = passed;
@@ -322,18 +303,29 @@ impl LocalEndpoint {
         }
         let filter = self.mavlink().map(|content| &content.filters.outgoing);
         let filter = filter.filter(|filter| !filter.is_open());
-        let kept_back = filter.map_or(0, |filter| filtered(filter, bytes, |_| {}).0);
-        self.counts.filtered += kept_back;
+        let kept_back = filter.map_or(0, |filter| {
+            MavlinkFrames::new(bytes).filter(|frame| !filter.passes(frame)).count()
+        });
+        self.counts.filtered += kept_back as u64;
         // What a program of this host says has its own numbers in order.
-        let renumber = self.renumber.as_mut().filter(|_| but.is_none());
+        let is_own = from.is_some_and(|from| from.endpoint == self.id);
+        let renumber = self.renumber.as_mut().filter(|_| !is_own);
         let numbered = renumber.map(|renumber| renumber.on_frames(class, bytes, kept_back == 0));
         if kept_back == 0 {
             let bytes = numbered.as_deref().unwrap_or(bytes);
-            self.give(now, &Passed { bytes, ..passed }, but, poller);
+            self.give(now, &Passed { bytes, ..passed }, from, sources, poller);
         }
     }
 
-    fn give(&mut self, now: Instant, passed: &Passed<'_>, but: Option<Origin>, poller: &Poller) {
+    fn give(
+        &mut self,
+        now: Instant,
+        passed: &Passed<'_>,
+        from: Option<Program>,
+        sources: &mut Sources,
+        poller: &Poller,
+    ) {
+        let but = from.filter(|from| from.endpoint == self.id).map(|from| from.origin);
         let given = match self.port.get_mut() {
             Some(Port::Udp(port)) => {
                 let given = port.deliver(now, passed.bytes, but, poller);
@@ -345,6 +337,9 @@ impl LocalEndpoint {
             Some(Port::Seqpacket(port)) => port.deliver(now, passed, poller),
             None => false,
         };
+        if given && self.mavlink().is_some() {
+            sources.on_given(now, passed.bytes, from);
+        }
         // What one application says to the others is not lost where there are none.
         self.counts.dropped += u64::from(!given && but.is_none());
         self.count_fates();
@@ -372,7 +367,7 @@ impl LocalEndpoint {
         }
     }
 
-    /// Tells when [`LocalEndpoint::handle_timeout`] is due.
+    /// Tells when [`LocalEndpoint::handle_timeout`], or one of those beside it, is due.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let port = match self.port.get() {
             Some(Port::Serial(port)) => port.timeout(),
@@ -381,7 +376,7 @@ impl LocalEndpoint {
         };
         let radio_status = self.radio_status.as_ref().and_then(RadioStatus::timeout);
         let held = self.held.as_ref().map(|held| held.offer_at);
-        [port, radio_status, held].into_iter().flatten().min()
+        [port, radio_status, held, self.streams_due].into_iter().flatten().min()
     }
 
     /// Opens what was lost, writes what had to wait, and tells the autopilot about the link.
@@ -391,6 +386,7 @@ impl LocalEndpoint {
         &mut self,
         now: Instant,
         poller: &Poller,
+        sources: &mut Sources,
         queue_free_percent: &mut dyn FnMut() -> Option<u8>,
     ) {
         match self.port.get_mut() {
@@ -402,7 +398,7 @@ impl LocalEndpoint {
         let due = self.radio_status.as_mut().filter(|status| status.timeout() <= Some(now));
         if let Some(frame) = due.and_then(|status| status.frame(now, queue_free_percent)) {
             let passed = Passed::of_host(now, Class::Liveness, &frame);
-            self.give(now, &passed, None, poller);
+            self.give(now, &passed, None, sources, poller);
         }
     }
 
@@ -418,12 +414,13 @@ impl LocalEndpoint {
         now: Instant,
         severity: Severity,
         text: &str,
+        sources: &mut Sources,
         poller: &Poller,
     ) {
         let frame = self.status_text.as_mut().and_then(|status| status.frame(severity, text));
         if let Some(frame) = frame {
             let passed = Passed::of_host(now, Class::Liveness, &frame);
-            self.give(now, &passed, None, poller);
+            self.give(now, &passed, None, sources, poller);
         }
     }
 
@@ -548,13 +545,6 @@ fn radio_status_every(config: &EndpointConfig) -> Option<Duration> {
         Content::Mavlink(content) => content.radio_status,
         Content::Declared(_) | Content::Message(_) => None,
     }
-}
-
-/// Tells whether an endpoint does not carry such bytes at all: RTP and RTCP have version 2 in
-/// their first two bits, and no shorter headers [RFC 3550 §5.1, §6.4].
-fn is_foreign(content: &Content, bytes: &[u8]) -> bool {
-    let is_rtp = bytes.len() >= 8 && bytes[0] >> 6 == 2;
-    matches!(content, Content::Message(content) if content.rtp) && !is_rtp
 }
 
 /// Says that what is there takes nothing.

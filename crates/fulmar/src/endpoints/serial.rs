@@ -7,7 +7,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use proto::select::{StreamFramer, Tier};
+use proto::select::{MavlinkFrame, StreamFramer, StreamLoss, Tier};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
 use sys::serial::Serial;
@@ -33,6 +33,8 @@ pub(super) struct SerialPort {
     port: Option<Serial>,
     trouble: Option<String>,
     frames: StreamFramer,
+    /// What was lost with a port that was lost itself.
+    loss: StreamLoss,
     waiting: Waiting,
     /// What the driver held when it was last asked.
     queued: usize,
@@ -48,7 +50,8 @@ impl SerialPort {
             baud,
             port: None,
             trouble: None,
-            frames: StreamFramer::new(),
+            frames: StreamFramer::of_line(baud),
+            loss: StreamLoss::default(),
             waiting: Waiting::new(bytes_in(WAITING, baud)),
             queued: 0,
             tokens,
@@ -90,20 +93,30 @@ impl SerialPort {
         self.flush(now);
     }
 
-    pub(super) fn handle_ready(&mut self, now: Instant, ready: Ready, take: &mut dyn FnMut(&[u8])) {
+    pub(super) fn handle_ready(
+        &mut self,
+        now: Instant,
+        ready: Ready,
+        take: &mut dyn FnMut(&MavlinkFrame<'_>),
+    ) {
         let Some(port) = &self.port else { return };
         let mut buffer = [0; AT_A_TIME];
         match port.read(&mut buffer) {
-            Ok(Some(length)) => self.frames.push(&buffer[..length], &mut *take),
+            Ok(Some(length)) => self.frames.push(now, &buffer[..length], take),
             Ok(None) if !ready.gone => {}
             Ok(None) => self.lose(now, &io::Error::from(io::ErrorKind::UnexpectedEof)),
             Err(error) => self.lose(now, &error),
         }
     }
 
-    /// Returns the broken frames, and the bytes of no frame, that came in since this was asked last.
-    pub(super) fn take_lost(&mut self) -> (u64, u64) {
-        self.frames.take_lost()
+    /// The stream that comes in.
+    pub(super) fn stream(&mut self) -> &mut StreamFramer {
+        &mut self.frames
+    }
+
+    /// Returns what streams that have ended lost, since this was asked last.
+    pub(super) fn take_loss(&mut self) -> StreamLoss {
+        std::mem::take(&mut self.loss)
     }
 
     /// Returns what became of what was handed in, since this was asked last.
@@ -129,7 +142,10 @@ impl SerialPort {
         match opened {
             Ok(port) => {
                 (self.port, self.trouble) = (Some(port), None);
-                self.frames = StreamFramer::new();
+                // A line that comes back begins anew.
+                self.frames.end(|_| {});
+                self.loss += self.frames.take_loss();
+                self.frames = StreamFramer::of_line(self.baud);
                 tracing::info!(device = %self.device.display(), baud = self.baud, "serial port open");
             }
             Err(error) => self.lose(now, &error),
@@ -229,7 +245,8 @@ mod tests {
         let mut taken = Vec::new();
         // The kernel brings it from one end to the other when it has time.
         for _ in 0..10_000 {
-            line.port.handle_ready(line.now, ready(false), &mut |frame| taken.push(frame.to_vec()));
+            let take = &mut |frame: &MavlinkFrame<'_>| taken.push(frame.bytes.to_vec());
+            line.port.handle_ready(line.now, ready(false), take);
             if !taken.is_empty() {
                 break;
             }

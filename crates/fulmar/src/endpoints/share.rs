@@ -1,12 +1,12 @@
-//! What applications of one channel hear of each other, and which frames pass an endpoint.
+//! What applications of one channel hear of each other.
 
 use std::net::SocketAddr;
 
 use proto::Instant;
-use proto::select::{MavlinkFrame, MavlinkFrames};
 
 use super::LocalEndpoint;
-use crate::config::{Content, Filter, MavlinkContent};
+use super::sources::Program;
+use crate::config::{Content, MavlinkContent};
 
 /// Which of an endpoint's applications sent something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,25 +21,10 @@ pub(crate) enum Origin {
 
 /// A frame for the other applications of its channel.
 pub(crate) struct Shared {
-    pub(crate) origin: Origin,
+    pub(crate) from: Program,
     /// When it came.
     pub(crate) came: Instant,
     pub(crate) frame: Vec<u8>,
-}
-
-/// Splits a datagram by a filter: calls `each` with the frames that pass. Returns how many frames were
-/// kept back, and what the datagram lost: broken frames, and bytes of no frame.
-pub(super) fn filtered(
-    filter: &Filter,
-    datagram: &[u8],
-    mut each: impl FnMut(&MavlinkFrame<'_>),
-) -> (u64, (u64, u64)) {
-    let mut frames = MavlinkFrames::new(datagram);
-    let mut kept_back = 0;
-    for frame in frames.by_ref() {
-        if filter.passes(&frame) { each(&frame) } else { kept_back += 1 }
-    }
-    (kept_back, (u64::from(frames.broken()), frames.skipped() as u64))
 }
 
 impl LocalEndpoint {

@@ -10,7 +10,7 @@ use proto::select::{MavlinkFrame, MavlinkFrames, Version, encode_frame};
 /// Message id of STATUSTEXT.
 const MESSAGE: u32 = 253;
 /// Message id of HEARTBEAT.
-const HEARTBEAT: u32 = 0;
+pub(super) const HEARTBEAT: u32 = 0;
 /// MAV_COMP_ID_TELEMETRY_RADIO.
 const COMPONENT: u8 = 68;
 /// MAV_AUTOPILOT_INVALID: what is no autopilot says so in its heartbeat.

@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use proto::select::StreamFramer;
+use proto::select::{MavlinkFrame, StreamFramer, StreamLoss};
 use proto::{Duration, Instant};
 use sys::byte_stream::keep_short;
 use sys::poller::{Interest, Poller, Ready};
@@ -33,8 +33,8 @@ pub(super) struct TcpPort {
     listener: TcpListener,
     clients: Vec<Option<TcpClient>>,
     tokens: Tokens,
-    /// Broken frames and bytes of no frame that were not asked for yet.
-    lost: (u64, u64),
+    /// What clients that have gone lost.
+    loss: StreamLoss,
     fates: Fates,
 }
 
@@ -51,8 +51,8 @@ impl TcpPort {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
-        let (lost, fates) = Default::default();
-        Ok(Self { listener, clients: (0..CLIENTS).map(|_| None).collect(), tokens, lost, fates })
+        let (clients, (loss, fates)) = ((0..CLIENTS).map(|_| None).collect(), Default::default());
+        Ok(Self { listener, clients, tokens, loss, fates })
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -65,7 +65,7 @@ impl TcpPort {
         part: usize,
         ready: Ready,
         poller: &Poller,
-        take: &mut dyn FnMut(&[u8]),
+        take: &mut dyn FnMut(&MavlinkFrame<'_>),
     ) {
         if part == CLIENTS {
             self.accept(now, poller);
@@ -75,22 +75,28 @@ impl TcpPort {
         let mut alive = true;
         if ready.readable {
             client.heard = now;
-            alive = client.read(take);
-            let (frames, bytes) = client.frames.take_lost();
-            self.lost = (self.lost.0 + frames, self.lost.1 + bytes);
+            alive = client.read(now, take);
         }
         if alive && ready.writable {
             alive = client.flush(now, self.tokens.token(part), poller);
         }
         self.fates += client.waiting.take_fates();
         if !alive {
+            client.frames.end(take);
             self.leave(part);
         }
     }
 
-    /// Returns the broken frames, and the bytes of no frame, that came in since this was asked last.
-    pub(super) fn take_lost(&mut self) -> (u64, u64) {
-        std::mem::take(&mut self.lost)
+    /// Walks the streams that come in.
+    pub(super) fn streams(&mut self) -> impl Iterator<Item = (Origin, &mut StreamFramer)> {
+        let clients = self.clients.iter_mut().enumerate();
+        clients
+            .filter_map(|(part, client)| Some((Origin::Client(part), &mut client.as_mut()?.frames)))
+    }
+
+    /// Returns what streams that have ended lost, since this was asked last.
+    pub(super) fn take_loss(&mut self) -> StreamLoss {
+        std::mem::take(&mut self.loss)
     }
 
     /// Returns what became of what was handed in for each client, since this was asked last.
@@ -132,6 +138,7 @@ impl TcpPort {
     /// Forgets a client that has gone, and what waited for it.
     fn leave(&mut self, part: usize) {
         if let Some(mut client) = self.clients[part].take() {
+            self.loss += client.frames.take_loss();
             client.waiting.clear();
             self.fates += client.waiting.take_fates();
         }
@@ -147,7 +154,7 @@ impl TcpPort {
             .and_then(|()| poller.add(&stream, self.tokens.token(part), Interest::Read));
         if opened.is_ok() {
             self.leave(part);
-            let (frames, waiting) = (StreamFramer::new(), Waiting::new(WAITING));
+            let (frames, waiting) = (StreamFramer::default(), Waiting::new(WAITING));
             self.clients[part] = Some(TcpClient { stream, heard: now, frames, waiting });
         }
     }
@@ -163,12 +170,12 @@ impl TcpPort {
 
 impl TcpClient {
     /// Returns whether the connection stands.
-    fn read(&mut self, take: &mut dyn FnMut(&[u8])) -> bool {
+    fn read(&mut self, now: Instant, take: &mut dyn FnMut(&MavlinkFrame<'_>)) -> bool {
         let mut buffer = [0; AT_A_TIME];
         match self.stream.read(&mut buffer) {
             Ok(0) => false,
             Ok(length) => {
-                self.frames.push(&buffer[..length], &mut *take);
+                self.frames.push(now, &buffer[..length], take);
                 true
             }
             Err(error) => passing(&error),
@@ -233,7 +240,7 @@ mod tests {
                 self.poller.wait(now, Some(deadline), &mut ready).unwrap();
                 for &event in &ready {
                     let taken = &mut self.taken;
-                    let mut take = |bytes: &[u8]| taken.push(bytes.to_vec());
+                    let mut take = |frame: &MavlinkFrame<'_>| taken.push(frame.bytes.to_vec());
                     let part = event.token as usize;
                     self.port.handle_ready(now, part, event, &self.poller, &mut take);
                 }

@@ -4,12 +4,14 @@
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
+use proto::select::{MavlinkFrame, StreamFramer, StreamLoss};
 use proto::{Duration, Instant};
 use sys::arrival::{self, Arrival};
 use sys::interfaces::{self, Interface};
 use sys::multicast;
 use sys::poller::{Interest, Poller};
 
+use super::intake::Piece;
 use super::{Origin, Tokens, told};
 use crate::awaited::RETRY;
 
@@ -32,8 +34,10 @@ const LARGEST: usize = 65_535;
 pub(super) struct UdpPort {
     socket: UdpSocket,
     far: Far,
-    /// Who has spoken to a server.
+    /// Whoever has spoken to it.
     clients: Vec<Client>,
+    /// What the streams of clients that are forgotten lost.
+    loss: StreamLoss,
     tokens: Tokens,
     paused: bool,
     /// Why nothing leaves, and what the log was told last.
@@ -61,11 +65,23 @@ struct Client {
     address: SocketAddr,
     since: Instant,
     heard: Instant,
+    /// Whose memory has the bound of the clients, and which strangers cannot push out any more than the client itself.
+    frames: StreamFramer,
     /// Our own address towards it, of a group: by that interface it hears us.
     near: Option<Ipv4Addr>,
 }
 
 impl Client {
+    /// Learns our own address towards a member of a group; IPv6 has its routes alone for that.
+    fn find_near(&mut self) {
+        if self.near.is_none()
+            && self.address.is_ipv4()
+            && let Ok(IpAddr::V4(near)) = near_address(self.address)
+        {
+            self.near = Some(near);
+        }
+    }
+
     /// Tells whether a newcomer may not take its place: it is there, and has been for a while.
     fn stays(&self, now: Instant) -> bool {
         now.since(self.heard) < SILENCE && self.heard.since(self.since) >= REGULAR
@@ -101,9 +117,9 @@ impl UdpPort {
         socket.set_nonblocking(true)?;
         stamp(&socket);
         poller.add(&socket, tokens.token(0), Interest::Read)?;
-        let (clients, trouble, said, renew_at) = Default::default();
+        let (clients, loss, trouble, said, renew_at) = Default::default();
         let (paused, buffer) = (false, vec![0; LARGEST]);
-        Ok(Self { socket, far, clients, tokens, paused, trouble, said, renew_at, buffer })
+        Ok(Self { socket, far, clients, loss, tokens, paused, trouble, said, renew_at, buffer })
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -172,12 +188,13 @@ impl UdpPort {
     }
 
     /// Reads until `take`, which is told where something is from and when it came, says that it has enough. `came` is that of
-    /// what the kernel does not tell it of.
+    /// what the kernel does not tell it of. The datagrams of a source may be pieces of a stream of frames.
     pub(super) fn handle_ready(
         &mut self,
         now: Instant,
         came: Instant,
-        take: &mut dyn FnMut(SocketAddr, Instant, &[u8]) -> bool,
+        is_stream: bool,
+        take: &mut dyn FnMut(Origin, Instant, Piece<'_>) -> bool,
     ) {
         for _ in 0..AT_A_TIME {
             match arrival::receive(&self.socket, &mut self.buffer) {
@@ -190,17 +207,28 @@ impl UdpPort {
                             source
                         }
                     };
-                    let is_taken = match &self.far {
-                        Far::Clients => remember(&mut self.clients, source, now),
-                        Far::Group(_, out) => {
-                            !is_own(out, source) && remember_near(&mut self.clients, source, now)
-                        }
-                        Far::One(_) | Far::Many(_) => true,
-                    };
-                    if !is_taken {
+                    if matches!(&self.far, Far::Group(_, out) if is_own(out, source)) {
                         continue;
                     }
-                    if !take(source, at.unwrap_or(came), &self.buffer[..length.min(LARGEST)]) {
+                    let (place, forgotten) = remember(&mut self.clients, source, now);
+                    if let Some(mut client) = forgotten {
+                        let from = Origin::Address(client.address);
+                        client.frames.end(|frame| _ = take(from, now, Piece::Frame(frame)));
+                        self.loss += client.frames.take_loss();
+                    }
+                    let Some(place) = place else { continue };
+                    let client = &mut self.clients[place];
+                    if matches!(self.far, Far::Group(..)) {
+                        client.find_near();
+                    }
+                    let (from, came) = (Origin::Address(source), at.unwrap_or(came));
+                    let bytes = &self.buffer[..length.min(LARGEST)];
+                    if is_stream {
+                        let take = |frame: &MavlinkFrame<'_>| {
+                            _ = take(from, came, Piece::Frame(frame));
+                        };
+                        client.frames.push(now, bytes, take);
+                    } else if !take(from, came, Piece::Datagram(bytes)) {
                         return;
                     }
                 }
@@ -209,6 +237,17 @@ impl UdpPort {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Walks the streams that come in.
+    pub(super) fn streams(&mut self) -> impl Iterator<Item = (Origin, &mut StreamFramer)> {
+        let clients = self.clients.iter_mut();
+        clients.map(|client| (Origin::Address(client.address), &mut client.frames))
+    }
+
+    /// Returns what streams that have ended lost, since this was asked last.
+    pub(super) fn take_loss(&mut self) -> StreamLoss {
+        std::mem::take(&mut self.loss)
     }
 
     /// Stops reading, which leaves to the kernel what comes meanwhile, or begins again.
@@ -357,12 +396,18 @@ fn stamp(socket: &UdpSocket) {
     }
 }
 
-/// Notes a client; false when there is no room for it. Programs of this host take the place of strangers.
-fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> bool {
-    if let Some(client) = clients.iter_mut().find(|client| client.address == address) {
-        client.heard = now;
-        return true;
+/// Notes a client, and returns its place, none when there is no room for it, and who is forgotten for it. Programs of
+/// this host take the place of strangers.
+fn remember(
+    clients: &mut Vec<Client>,
+    address: SocketAddr,
+    now: Instant,
+) -> (Option<usize>, Option<Client>) {
+    if let Some(place) = clients.iter().position(|client| client.address == address) {
+        clients[place].heard = now;
+        return (Some(place), None);
     }
+    let mut forgotten = None;
     if clients.len() == CLIENTS {
         let is_ours = address.ip().is_loopback();
         let may_go =
@@ -370,24 +415,13 @@ fn remember(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> boo
         let places = (0..clients.len()).filter(|&at| may_go(&clients[at]));
         let Some(place) = places.min_by_key(|&at| (clients[at].stays(now), clients[at].heard))
         else {
-            return false;
+            return (None, None);
         };
-        clients.swap_remove(place);
+        forgotten = Some(clients.swap_remove(place));
     }
-    clients.push(Client { address, since: now, heard: now, near: None });
-    true
-}
-
-/// Does that for a member of a group, with our own address towards it; IPv6 has its routes alone for that.
-fn remember_near(clients: &mut Vec<Client>, address: SocketAddr, now: Instant) -> bool {
-    let is_there = remember(clients, address, now);
-    let found = clients.iter_mut().find(|client| client.address == address && address.is_ipv4());
-    if let Some(client) = found.filter(|client| client.near.is_none())
-        && let Ok(IpAddr::V4(near)) = near_address(address)
-    {
-        client.near = Some(near);
-    }
-    is_there
+    let frames = StreamFramer::default();
+    clients.push(Client { address, since: now, heard: now, frames, near: None });
+    (Some(clients.len() - 1), forgotten)
 }
 
 #[cfg(test)]
@@ -404,8 +438,10 @@ mod tests {
     fn taken(port: &mut UdpPort, now: Instant, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..1_000 {
-            port.handle_ready(now, now, &mut |_, _, bytes| {
-                all.push(bytes.to_vec());
+            port.handle_ready(now, now, false, &mut |_, _, piece| {
+                if let Piece::Datagram(bytes) = piece {
+                    all.push(bytes.to_vec());
+                }
                 true
             });
             if all.len() >= count {
@@ -458,7 +494,7 @@ mod tests {
         let at = |ms| Instant::from_millis(ms);
         let station = SocketAddr::from(([192, 0, 2, 1], 14_550));
         for ms in (0..=2_000).step_by(1_000) {
-            assert!(remember(&mut clients, station, at(ms)));
+            assert!(remember(&mut clients, station, at(ms)).0.is_some());
         }
         let stranger = |port: u16| SocketAddr::from(([203, 0, 113, 9], port));
         for port in 1..1_000 {
@@ -472,8 +508,9 @@ mod tests {
             }
         }
         assert!(clients.iter().any(|client| client.address == station));
-        assert!(!remember(&mut clients, stranger(5), at(5_600)));
-        assert!(remember(&mut clients, ([127, 0, 0, 1], 9).into(), at(5_700)), "of this host");
+        assert!(remember(&mut clients, stranger(5), at(5_600)).0.is_none());
+        let own = remember(&mut clients, ([127, 0, 0, 1], 9).into(), at(5_700));
+        assert!(own.0.is_some() && own.1.is_some(), "of this host");
     }
 
     #[test]

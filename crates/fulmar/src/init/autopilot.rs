@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use proto::Duration;
-use proto::select::{MavlinkFrames, StreamFramer};
+use proto::select::{MavlinkFrame, StreamFramer};
 use sys::clock;
 use sys::serial::Serial;
 
@@ -78,7 +78,7 @@ fn listen_to(device: &Path, at_each: Duration) -> Outcome {
 /// Waits for an autopilot's heartbeat; returns its system id.
 fn heartbeat(port: &Serial, within: Duration) -> std::io::Result<Option<u8>> {
     let deadline = clock::now() + within;
-    let mut framer = StreamFramer::new();
+    let mut framer = StreamFramer::default();
     let mut buffer = [0_u8; 4_096];
     // However much comes in: the clock ends it.
     while clock::now() < deadline {
@@ -87,7 +87,8 @@ fn heartbeat(port: &Serial, within: Duration) -> std::io::Result<Option<u8>> {
             continue;
         };
         let mut system = None;
-        framer.push(&buffer[..count], |frame| system = system.or(autopilot_of(frame)));
+        let take = |frame: &MavlinkFrame<'_>| system = system.or(autopilot_of(frame));
+        framer.push(clock::now(), &buffer[..count], take);
         if system.is_some() {
             return Ok(system);
         }
@@ -95,8 +96,7 @@ fn heartbeat(port: &Serial, within: Duration) -> std::io::Result<Option<u8>> {
     Ok(None)
 }
 
-fn autopilot_of(frame: &[u8]) -> Option<u8> {
-    let frame = MavlinkFrames::new(frame).next()?;
+fn autopilot_of(frame: &MavlinkFrame<'_>) -> Option<u8> {
     let autopilot = frame.payload.get(AUTOPILOT_AT).copied().unwrap_or(0);
     (frame.message == HEARTBEAT && autopilot != NO_AUTOPILOT).then_some(frame.system)
 }

@@ -350,7 +350,7 @@ section! {
 
     /// Where it came in: 0 is the tunnel.
     channel: u8, Text;
-    /// The name of a message, `unknown ids`, `broken frames` or `bytes of no frame`.
+    /// The name of a message, `unknown ids`, `broken frames`, `bytes of no frame` or `frames that came back`.
     what: String, Text;
     /// How much of it.
     count: u64, Counter("frames");
@@ -437,7 +437,7 @@ section! {
 }
 
 section! {
-    /// A local endpoint. It counts messages: datagrams, or chunks of a stream of bytes.
+    /// A local endpoint. It counts messages: frames of MAVLink, datagrams otherwise.
     EndpointReport of local: LocalEndpoint;
 
     /// Its name in our file.

@@ -40,8 +40,13 @@ address = \"127.0.0.1:14801\"
 ";
 
 /// A heartbeat of an autopilot.
-fn heartbeat() -> Vec<u8> {
+pub(crate) fn heartbeat() -> Vec<u8> {
     encode_frame(Version::V2, 1, (1, 1), 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap()
+}
+
+/// A heartbeat of a ground station: a vehicle's own would not be taken back.
+fn answer() -> Vec<u8> {
+    encode_frame(Version::V2, 1, (255, 190), 0, &[0, 0, 0, 0, 6, 8, 0, 4, 3]).unwrap()
 }
 
 fn socket(host: &Namespace, address: &str) -> UdpSocket {
@@ -105,8 +110,8 @@ fn everything_passes_both_ways_and_survives_the_loss_of_a_link() {
         let mut buffer = [0; 256];
         let (length, from) = ground.recv_from(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], heartbeat());
-        ground.send_to(&heartbeat(), from).unwrap();
-        assert_eq!(receive_frame(&autopilot), heartbeat());
+        ground.send_to(&answer(), from).unwrap();
+        assert_eq!(receive_frame(&autopilot), answer());
 
         companion.send(&[round; 40]).unwrap();
         let (length, from) = sticks.recv_from(&mut buffer).unwrap();
@@ -295,8 +300,9 @@ fn two_drones_that_are_both_system_1_stay_apart() {
         let mut buffer = [0; 64];
         let (length, from) = grounds[place].recv_from(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], frame);
-        grounds[place].send_to(&frame, from).unwrap();
-        assert_eq!(receive(&autopilots[place]), frame);
+        let answer = encode_frame(Version::V2, sequence, (255, 190), 0, &[6; 9]).unwrap();
+        grounds[place].send_to(&answer, from).unwrap();
+        assert_eq!(receive(&autopilots[place]), answer);
     }
     for socket in grounds.iter().chain(&autopilots) {
         socket.set_nonblocking(true).unwrap();

@@ -158,3 +158,173 @@ fn filters_hold_in_both_directions() {
     assert_eq!(until_heartbeat(&ground), [0]);
     station.wait_for("all of it", |status| status["endpoints"][0]["filtered"] == 5);
 }
+
+/// Returns the numbers of the commands that come in, sorted, until none has come for a while.
+fn numbers(socket: &UdpSocket) -> Vec<u16> {
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let (mut numbers, mut buffer) = (Vec::new(), [0; 512]);
+    while socket.recv(&mut buffer).is_ok() {
+        numbers.push(u16::from_le_bytes([buffer[10], buffer[11]]));
+    }
+    numbers.sort_unstable();
+    numbers
+}
+
+#[test]
+fn frames_that_a_bridge_cuts_over_datagrams_arrive() {
+    let name = "mavlink::frames_that_a_bridge_cuts_over_datagrams_arrive";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let more = endpoint("ground", "udp-server", 14_550, "")
+        + &endpoint("pilot", "udp-server", 14_551, "channel = 2");
+    let station = rig.start_station(&more);
+    let more = endpoint("autopilot", "udp-server", 14_555, "")
+        + &endpoint("bridge", "udp-client", 14_556, "channel = 2");
+    let drone = rig.start_drone(&[0], &more);
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let [ground, pilot] = ["127.0.0.1:14550", "127.0.0.1:14551"]
+        .map(|remote| socket(&rig.station, "127.0.0.1:0", Some(remote)));
+    // Two bridges at a server, whose bytes must not mix, and one that a client speaks to.
+    let bridges = [0, 1].map(|_| socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555")));
+    let third = socket(&rig.drone, "127.0.0.1:14556", None);
+    ground.send(&frame((255, 190), 0)).unwrap();
+    pilot.send(&frame((255, 190), 0)).unwrap();
+    let (_, client) = third.recv_from(&mut [0; 512]).expect("the heartbeat comes");
+    third.connect(client).unwrap();
+
+    let command = |number: u16| {
+        let payload = [&number.to_le_bytes()[..], &[7; 31]].concat();
+        encode_frame(Version::V2, number as u8, (1, 1), COMMAND_LONG, &payload).unwrap()
+    };
+    // As much as the sockets hold at once, so that nothing depends on how fast it is read.
+    for (size, count) in [(1, 2), (64, 80), (250, 80)] {
+        let stream: Vec<u8> = (0..count).flat_map(command).collect();
+        for piece in stream.chunks(size) {
+            for bridge in [&bridges[0], &bridges[1], &third] {
+                bridge.send(piece).unwrap();
+            }
+        }
+        let twice: Vec<u16> = (0..2 * count).map(|number| number / 2).collect();
+        assert_eq!(numbers(&ground), twice, "datagrams of {size} bytes");
+        assert_eq!(numbers(&pilot), Vec::from_iter(0..count), "datagrams of {size} bytes");
+    }
+    // What looks like the beginning of a frame holds back what follows for a moment, and is counted then.
+    bridges[0].send(&[0xfd, 255, 0, 0]).unwrap();
+    bridges[0].send(&command(500)).unwrap();
+    assert_eq!(numbers(&ground), [500]);
+    drone.wait_for("what was broken is counted", |status| kept_back(status, "broken frames") == 1);
+    drone.wait_for_log("broken frames");
+    assert!(!drone.log().contains("baud"), "no line is slow here: {}", drone.log());
+}
+
+/// A heartbeat of a vehicle, or of a ground station, with a number of its own.
+fn heartbeat(source: (u8, u8), number: u8, kind: u8) -> Vec<u8> {
+    encode_frame(Version::V2, number, source, 0, &[0, 0, 0, 0, kind, 3, 81, 4, 3]).unwrap()
+}
+
+/// Passes on between two sockets for as long as it runs: a program behind two endpoints.
+fn pass_on(ends: [UdpSocket; 2]) -> std::sync::mpsc::Sender<()> {
+    let (running, stop) = std::sync::mpsc::channel::<()>();
+    ends.iter().for_each(|end| end.set_nonblocking(true).unwrap());
+    std::thread::spawn(move || {
+        let mut buffer = [0; 512];
+        while stop.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
+            for (from, to) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
+                while let Ok(length) = from.recv(&mut buffer) {
+                    let _ = to.send(&buffer[..length]);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    running
+}
+
+/// Returns system and message of what comes in, sorted, until nothing has come for a while.
+fn heard(socket: &UdpSocket) -> Vec<(u8, u8)> {
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let (mut heard, mut buffer) = (Vec::new(), [0; 512]);
+    // A loop would never end.
+    while heard.len() < 1_000 && socket.recv(&mut buffer).is_ok() {
+        heard.push((buffer[5], buffer[7]));
+    }
+    heard.sort_unstable();
+    heard
+}
+
+#[test]
+fn a_program_that_passes_on_between_two_endpoints_makes_no_loop() {
+    let name = "mavlink::a_program_that_passes_on_between_two_endpoints_makes_no_loop";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let more = endpoint("first", "udp-server", 14_550, "share = true")
+        + &endpoint("second", "udp-server", 14_551, "share = true");
+    let station = rig.start_station(&more);
+    let drone = rig.start_drone(&[0], &endpoint("autopilot", "udp-server", 14_555, ""));
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let at = |remote| socket(&rig.station, "127.0.0.1:0", Some(remote));
+    let ground = at("127.0.0.1:14550");
+    let ends = ["127.0.0.1:14550", "127.0.0.1:14551"].map(at);
+    let autopilot = socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555"));
+    autopilot.send(&heartbeat((1, 1), 0, 2)).unwrap();
+    ends.iter().for_each(|end| _ = end.send(&heartbeat((100, 1), 0, 18)).unwrap());
+    // What is sent while nobody passes on is not of the loop.
+    heard(&autopilot);
+    let _running = pass_on(ends);
+    for number in 1..=5 {
+        autopilot.send(&heartbeat((1, 1), number, 2)).unwrap();
+        ground.send(&heartbeat((255, 190), number, 6)).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for number in 0..20 {
+        let command = [&[number, 0][..], &[7; 31]].concat();
+        let command = encode_frame(Version::V2, number, (255, 190), COMMAND_LONG, &command);
+        ground.send(&command.unwrap()).unwrap();
+    }
+    let heard = heard(&autopilot);
+    let count = |what| heard.iter().filter(|heard| **heard == what).count();
+    assert_eq!((count((1, 0)), count((255, 0)), count((255, 76))), (0, 5, 20), "{heard:?}");
+    let status = station.status();
+    assert!(kept_back(&status, "frames that came back") >= 10, "{status:#}");
+    station.wait_for_log("frames that came back");
+    let lines = station.log().lines().filter(|line| line.contains("came back")).count();
+    assert_eq!(lines, 1, "{}", station.log());
+}
+
+#[test]
+fn ground_stations_of_one_number_fly_from_both_ends() {
+    let name = "mavlink::ground_stations_of_one_number_fly_from_both_ends";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let station = rig.start_station(&endpoint("ground", "udp-server", 14_550, ""));
+    let more = endpoint("autopilot", "udp-server", 14_555, "share = true")
+        + &endpoint("field", "udp-server", 14_556, "share = true");
+    let drone = rig.start_drone(&[0], &more);
+    drone.wait_for_paths(1);
+    station.wait_for_paths(1);
+    let ground = socket(&rig.station, "127.0.0.1:0", Some("127.0.0.1:14550"));
+    let field = socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14556"));
+    let autopilot = socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555"));
+    field.send(&heartbeat((255, 190), 1, 6)).unwrap();
+    autopilot.send(&heartbeat((1, 1), 0, 2)).unwrap();
+    assert_eq!(until_heartbeat(&field), [0]);
+    heard(&autopilot);
+    for (socket, number) in [(&ground, 101), (&field, 2), (&ground, 102), (&field, 3)] {
+        let command = [number; 33];
+        let command = encode_frame(Version::V2, number, (255, 190), COMMAND_LONG, &command);
+        socket.send(&heartbeat((255, 190), number, 6)).unwrap();
+        socket.send(&command.unwrap()).unwrap();
+        assert_eq!(heard(&autopilot), [(255, 0), (255, 76)], "{number}");
+    }
+    for daemon in [&drone, &station] {
+        assert_eq!(kept_back(&daemon.status(), "frames that came back"), 0);
+    }
+}

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sys::{interface_setup, sandbox};
 
+use crate::flight::heartbeat;
 use crate::rig::{Daemon, Rig};
 
 /// Returns what `fulmar check` says of a drone's file.
@@ -78,7 +79,7 @@ fn a_session_runs_whatever_of_the_hosts_is_not_there_yet() {
     station.wait_for("it listens there too", |status| status["trouble"] == "");
     let camera: SocketAddr = "192.168.88.1:5600".parse().unwrap();
     let application = rig.drone.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
-    application.send_to(&[0xFD; 20], camera).unwrap();
+    application.send_to(&heartbeat(), camera).unwrap();
     drone.wait_for("it takes what comes", |status| status["endpoints"][0]["taken"] == 1);
     drone.wait_for_log("endpoint camera: it is there now");
 }

@@ -22,7 +22,7 @@ const SIGNED: u8 = 1;
 pub(super) const MAX_FRAME: usize = OVERHEAD_V2 + 255 + SIGNATURE;
 /// False starts after which the rest of a datagram is given up: bounds the checksums that a hostile
 /// datagram can cost, and is far above what corruption leaves in one.
-const FALSE_STARTS: u32 = 32;
+pub(super) const FALSE_STARTS: u32 = 32;
 
 /// Says which MAVLink framing a frame has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

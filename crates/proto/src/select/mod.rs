@@ -27,6 +27,6 @@ pub use not_forwarded::NotForwarded;
 pub use policy::{Class, Copies, Order, Policy, Tier};
 pub use rtp::RtpFrame;
 pub use selector::{Selected, Selection, Selector, SelectorCounters};
-pub use stream::StreamFramer;
+pub use stream::{StreamFramer, StreamLoss};
 pub use table::SETUP_SIGNING;
 pub use target::{Reliability, Target};

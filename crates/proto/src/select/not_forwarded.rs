@@ -15,6 +15,8 @@ pub enum NotForwarded {
     Broken,
     /// Bytes that belong to no frame, including those of broken ones.
     Bytes,
+    /// Frames that a program passed back, or whose source lives at the other end.
+    CameBack,
 }
 
 /// Counts by channel and rule. There are no more entries than channels times messages that the

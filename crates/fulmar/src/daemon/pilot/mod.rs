@@ -35,10 +35,11 @@ impl Daemon {
             let look = self.look(now, place);
             let Some((severity, text)) = self.peers[place].watch.look(now, &look) else { continue };
             tracing::debug!(peer = %self.config.peers[place].name, ?severity, text, "told the pilot");
-            let Self { locals, poller, .. } = self;
+            let Self { locals, peers, poller, .. } = self;
+            let sources = &mut peers[place].sources;
             locals.for_each_of(place, |_, local| {
                 if local.has_pilot() {
-                    local.tell_pilot(now, severity, &text, poller);
+                    local.tell_pilot(now, severity, &text, sources, poller);
                 }
             });
         }
