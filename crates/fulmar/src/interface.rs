@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use sys::interfaces::Interface;
 use toml_keys::did_you_mean;
 
+use crate::ways;
+
 /// Returns number and addresses of an interface, or what it lacks. `in_use` names the interfaces that the
 /// file has: those are not suggested for one that is missing.
 pub(crate) fn find_usable(
@@ -20,12 +22,13 @@ pub(crate) fn find_usable(
         return Err(format!("no interface {name}; interfaces here are {names}{meant}"));
     };
     if !found.running {
-        return Err(format!("{name} is down or has no carrier"));
+        return Err(ways::why_not_running(found));
     }
     let mut addresses = found.addresses.clone();
     addresses.retain(|address| address.is_ipv6() == is_ipv6);
     if addresses.is_empty() {
-        return Err(format!("{name} has no IPv{} address", if is_ipv6 { 6 } else { 4 }));
+        let off = if is_ipv6 { ways::ipv6_is_off(name) } else { String::new() };
+        return Err(format!("{name} has no IPv{} address{off}", if is_ipv6 { 6 } else { 4 }));
     }
     Ok((found.index, addresses))
 }

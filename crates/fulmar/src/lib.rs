@@ -36,6 +36,7 @@ mod socket_file;
 mod status;
 mod top;
 mod watch;
+mod ways;
 mod web;
 
 use std::io::Read;

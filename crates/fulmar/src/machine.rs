@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use proto::Duration;
-use sys::interfaces;
+use sys::interfaces::{self, Interface};
 
 use crate::config::{
     Config, EndpointConfig, EndpointKind, HopConfig, PathConfig, RelayFile, Remote,
@@ -20,6 +20,7 @@ use crate::events::socket_beside;
 use crate::interface::find_usable;
 use crate::names;
 use crate::socket_file::{try_directory, try_place};
+use crate::ways;
 
 /// Speeds that serial ports and autopilots know, in baud.
 const USUAL_SPEEDS: [u32; 21] = [
@@ -54,6 +55,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         let lacks = interface_trouble(&path.interface, path.is_ipv6());
         warnings.extend(lacks.map(|lacks| format!("path \"{}\": {lacks}", path.name)));
     }
+    warnings.extend(config.paths.iter().flat_map(|path| way_troubles(path, &interfaces)));
     warnings.extend(name_troubles(&config.paths));
     for listen in &config.listens {
         let ipv6 = listen.address.is_ipv6();
@@ -100,6 +102,21 @@ pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
     let mut warnings: Vec<String> = hops.into_iter().filter_map(trouble).collect();
     warnings.extend(status_trouble(&config.status));
     warnings
+}
+
+/// Says what keeps datagrams of a path whose interface works from its addresses.
+fn way_troubles(path: &PathConfig, interfaces: &[Interface]) -> Vec<String> {
+    let is_it = |at: &&Interface| at.name == path.interface && at.running && path.relay.is_none();
+    let Some(interface) = interfaces.iter().find(is_it) else { return Vec::new() };
+    let has_family = |remote: &IpAddr| {
+        interface.addresses.iter().any(|address| address.is_ipv4() == remote.is_ipv4())
+    };
+    let remotes = path.remotes.iter().filter_map(|remote| match remote {
+        Remote::Address(address) => Some(address.ip()),
+        Remote::Name(..) => None,
+    });
+    let troubles = remotes.filter(has_family).filter_map(|remote| ways::trouble(interface, remote));
+    troubles.map(|trouble| format!("path \"{}\": {trouble}", path.name)).collect()
 }
 
 /// Looks up every name that paths have; says what is wrong with which, or that nobody answered.

@@ -53,7 +53,8 @@ pub struct Transmit {
     pub local: Option<IpAddr>,
     /// Where it goes.
     pub destination: Via,
-    /// True when it carries control: the driver marks it with the DSCP of control.
+    /// True when it carries control, or is to be treated as such: the driver marks it with the DSCP of control. Where a path drops
+    /// what is marked, nothing is.
     pub urgent: bool,
     /// The packet's number on its path: what a gateway of a relayed link gives up is told by it.
     pub number: Option<u64>,

@@ -139,6 +139,8 @@ pub struct PathStatus {
     pub believed_queue: Option<u64>,
     /// UDP payload that the path is known to carry, bytes.
     pub mtu: usize,
+    /// Whether it drops packets that are marked as control, which go unmarked there.
+    pub marks_dropped: bool,
     /// Datagrams and UDP payload bytes sent.
     pub sent: (u64, u64),
     /// Datagrams and UDP payload bytes received.

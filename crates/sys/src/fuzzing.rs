@@ -1,7 +1,7 @@
 //! Doors for the fuzz targets in `fuzz/`; not part of the crate otherwise.
 
 use crate::netlink::{error_of, messages};
-use crate::{interfaces, socket_diag};
+use crate::{interfaces, routes, socket_diag};
 
 /// Reads a netlink datagram as the answer to every request that we make.
 pub fn netlink_answer(bytes: &[u8]) {
@@ -14,6 +14,8 @@ pub fn netlink_answer(bytes: &[u8]) {
             assert!(link.name.len() <= 3 * message.body.len());
         }
         let _ = interfaces::address(message.body);
+        let _ = routes::route(message.body);
+        let _ = routes::neighbour(message.body);
         if let Some(socket) = socket_diag::parse(message.body) {
             let storage = socket.storage.map_or(0, |storage| storage.len());
             assert!(storage <= message.body.len());

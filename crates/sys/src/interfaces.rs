@@ -79,6 +79,20 @@ pub fn list() -> io::Result<Vec<Interface>> {
     Ok(interfaces)
 }
 
+/// Tells whether an interface is switched on, with or without a carrier.
+///
+/// # Errors
+/// Those of netlink, and where there is no such interface.
+pub fn is_switched_on(index: u32) -> io::Result<bool> {
+    let mut header = [0; LINK_HEADER];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    let request = Request::change(libc::RTM_GETLINK, 0).fixed(&header);
+    let mut flags = 0;
+    Socket::route()?
+        .exchange(request, |message| flags = u32_at(message.body, 8).unwrap_or_default())?;
+    Ok(flags & libc::IFF_UP as u32 != 0)
+}
+
 pub(crate) fn link(body: &[u8]) -> Option<Interface> {
     let index = u32_at(body, 4)?;
     let flags = u32_at(body, 8)?;

@@ -28,6 +28,7 @@ pub mod packet_ring;
 pub mod poller;
 pub mod print;
 pub mod realtime;
+pub mod routes;
 pub mod sandbox;
 pub mod seqpacket;
 pub mod serial;

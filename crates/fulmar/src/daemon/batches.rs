@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use proto::select::Policy;
-use proto::{Duration, Instant};
+use proto::{Duration, Instant, PathRef};
 use sys::poller::Poller;
 use sys::udp::{MAX_BATCH, Outgoing, UdpSocket};
 
@@ -30,11 +30,16 @@ pub(super) struct Way {
     pub(super) outlet: usize,
 }
 
+/// Names a packet of a session by its path and its number there.
+type Number = (PathRef, u64);
+
 /// Datagrams that leave together.
 #[derive(Debug)]
 struct Batch {
     way: Way,
     bytes: Vec<u8>,
+    /// Which packets of sessions they are.
+    numbers: Vec<Number>,
     /// When the first of them was made.
     since: Instant,
     segment: usize,
@@ -47,7 +52,9 @@ struct Batch {
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     open: Vec<Batch>,
-    spare: Vec<Vec<u8>>,
+    spare: Vec<(Vec<u8>, Vec<Number>)>,
+    /// Packets that the kernel refused since the sessions were told: their links have not lost them.
+    pub(super) refused: Vec<Number>,
 }
 
 impl Batches {
@@ -55,7 +62,7 @@ impl Batches {
     pub(super) fn push(
         &mut self,
         now: Instant,
-        way: Way,
+        (way, number): (Way, Option<Number>),
         datagram: &[u8],
         sockets: &mut Sockets,
         poller: &Poller,
@@ -80,17 +87,20 @@ impl Batches {
             if room && !batch.full && datagram.len() <= batch.segment {
                 batch.full = datagram.len() < batch.segment;
                 batch.bytes.extend_from_slice(datagram);
+                batch.numbers.extend(number);
                 batch.count += 1;
                 return;
             }
             let batch = self.open.remove(at);
             self.send(now, batch, sockets, poller);
         }
-        let mut bytes = self.spare.pop().unwrap_or_default();
+        let (mut bytes, mut numbers) = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(datagram);
+        numbers.clear();
+        numbers.extend(number);
         let (since, segment) = (now, datagram.len());
-        self.open.push(Batch { way, bytes, since, segment, count: 1, full: false });
+        self.open.push(Batch { way, bytes, numbers, since, segment, count: 1, full: false });
     }
 
     /// Sends everything that can be sent; what a full socket does not take stays.
@@ -147,7 +157,9 @@ impl Batches {
                     return;
                 }
                 batch.bytes.drain(..sent);
-                batch.count -= sent / batch.segment;
+                let left = sent / batch.segment;
+                batch.numbers.drain(..left.min(batch.numbers.len()));
+                batch.count -= left;
                 self.open.push(batch);
                 return;
             }
@@ -162,10 +174,11 @@ impl Batches {
                     tracing::warn!(link = %socket.name, to = %batch.way.destination, error, "send");
                 }
                 socket.errors += batch.count as u64;
+                self.refused.append(&mut batch.numbers);
                 socket.last_error = Some(error);
             }
         }
-        self.spare.push(batch.bytes);
+        self.spare.push((batch.bytes, batch.numbers));
     }
 }
 

@@ -54,11 +54,15 @@ impl Daemon {
             if let Via::Relay(relay) = transmit.destination {
                 self.push_to_relay(now, relay, &transmit);
             } else if let Some(way) = self.way(now, &transmit) {
+                let way = (way, transmit.path.zip(transmit.number));
                 self.batches.push(now, way, &self.datagram, &mut self.sockets, &self.poller);
                 self.follow_blocked();
             }
         }
         self.batches.flush(now, &mut self.sockets, &self.poller);
+        for (path, number) in self.batches.refused.drain(..) {
+            self.endpoint.on_unsent(path, number);
+        }
         self.follow_blocked();
     }
 

@@ -15,6 +15,7 @@ use crate::status::{
     Answer, EndpointReport, Lists, MemoryReport, MessageStreamReport, PathReport, PeerReport,
     Report, StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
 };
+use crate::ways;
 
 /// The rates of a path between two looks at its counters.
 #[derive(Clone, Copy, Debug, Default)]
@@ -288,9 +289,12 @@ impl Daemon {
         };
         let refused = socket
             .and_then(|socket| socket.last_error.as_ref())
-            .map(|error| format!("cannot send: {error}; is there a route to {}?", report.remote));
+            .map(|error| refusal(error, &report.remote));
+        report.marks_dropped &= self.config.transport.control_dscp != 0;
         let relay = place_of(path.interface);
-        let lacks = socket.and_then(|socket| socket.trouble.clone()).or(refused);
+        let lacks = socket.and_then(|socket| socket.trouble.clone());
+        let way = self.way_trouble(path).filter(|_| lacks.is_none());
+        let lacks = lacks.or_else(|| way.clone()).or(refused);
         let lacks = lacks.or_else(|| self.relays.trouble(now, relay?));
         report.trouble = path_trouble(&report, lacks.as_deref());
         if let Some(longest) = relay.and_then(|place| self.relays.max_datagram(place)) {
@@ -299,7 +303,24 @@ impl Daemon {
         if let Some(slot) = self.slot_of(key) {
             report.name_trouble = self.remotes.trouble(slot);
         }
+        if let Some(way) = way.filter(|_| report.name_trouble.is_empty()) {
+            report.name_trouble = way;
+        }
         report
+    }
+
+    /// Says what on this host keeps a path from working. A path that works is not asked for; nor is, at a station, one that has
+    /// worked: most drones that are gone are out of range.
+    fn way_trouble(&self, path: &PathStatus) -> Option<String> {
+        let is_asked = match path.state {
+            PathState::Validating => true,
+            PathState::Suspected => self.config.role == Role::Drone,
+            _ => false,
+        };
+        let Via::Udp(remote) = path.remote else { return None };
+        let name = self.interface_name(path.interface);
+        let interface = self.sockets.interfaces().iter().find(|at| at.name == name);
+        ways::trouble(interface.filter(|_| is_asked)?, remote.ip())
     }
 
     fn stream_report(&self, peer: usize, status: &MessageStreamStatus) -> MessageStreamReport {
@@ -335,6 +356,17 @@ impl Lists for Told<'_> {
         let (place, local) = self.0.locals.range(from..).next()?;
         Some((*place, self.0.endpoint_report(self.1, local)))
     }
+}
+
+/// Says why the kernel sends nothing.
+fn refusal(error: &str, remote: &str) -> String {
+    // What a firewall's rule refuses is `EPERM`.
+    if error.starts_with("Operation not permitted") {
+        return format!(
+            "cannot send: {error}; a firewall of this computer lets nothing out to {remote}"
+        );
+    }
+    format!("cannot send: {error}; is there a route to {remote}?")
 }
 
 fn since(now: Instant, at: Option<Instant>) -> Option<f64> {

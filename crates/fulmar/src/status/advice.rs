@@ -156,6 +156,10 @@ fn active_trouble(path: &PathReport) -> String {
     {
         troubles.push(format!("{:.0} ms of queue: something else fills the link", srtt - least));
     }
+    if path.marks_dropped {
+        troubles
+            .push("drops what is marked as control (control_dscp): it goes unmarked here".into());
+    }
     troubles.join("; ")
 }
 
@@ -208,6 +212,8 @@ mod tests {
         assert_eq!(path_trouble(&lossy, None), "loses 12 % of what we send, in bursts of 3");
         let deaf = PathReport { loss_in_percent: 11.3, ..path("active") };
         assert_eq!(path_trouble(&deaf, None), "loses 11 % of what the peer sends");
+        let picky = PathReport { marks_dropped: true, ..path("active") };
+        assert!(path_trouble(&picky, None).starts_with("drops what is marked as control"));
         let full = PathReport { srtt_ms: Some(480.0), ..path("active") };
         assert_eq!(path_trouble(&full, None), "462 ms of queue: something else fills the link");
         assert!(path_trouble(&path("validating"), None).contains("192.0.2.1:14700"));

@@ -169,9 +169,11 @@ section! {
     serves: String, Text, tiers(path.serves);
     /// Why a backup is in use, in words; empty while it is in reserve.
     in_use: String, Text, path.call.map_or("", call_words).into();
+    /// Whether it drops packets with the mark of control (`control_dscp`), which go there unmarked.
+    marks_dropped: bool, State, path.marks_dropped;
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
-    /// What is wrong with the names of its remote, of a drone's path; empty when nothing is.
+    /// What is wrong with the names of its remote, of a drone's path, or with the way to it on this host; empty when nothing is.
     name_trouble: String, Text;
     /// Smoothed round-trip time.
     srtt_ms: Option<f64>, Gauge("ms"), path.srtt.map(millis);

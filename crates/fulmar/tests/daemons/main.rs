@@ -33,3 +33,4 @@ mod rights;
 mod strangers;
 mod stream;
 mod told;
+mod ways;

@@ -64,6 +64,8 @@ struct PathTry {
     prompt: bool,
     /// How often that happened since the last try that waited.
     prompted: u8,
+    /// Every other one is marked as control: some networks drop what is.
+    marked: bool,
 }
 
 /// Holds an Initiation on its way out.
@@ -72,6 +74,8 @@ pub(super) struct Outgoing {
     pub(super) interface: InterfaceId,
     /// Where it goes.
     pub(super) destination: Via,
+    /// Whether it leaves with the mark of control.
+    pub(super) marked: bool,
     /// Its bytes.
     pub(super) datagram: [u8; crate::crypto::INITIATION],
 }
@@ -114,6 +118,7 @@ impl Initiator {
                     wait: FIRST_WAIT,
                     prompt: false,
                     prompted: 0,
+                    marked: false,
                 });
             }
         }
@@ -148,9 +153,11 @@ impl Initiator {
         try_.send_at = now + try_.wait;
         if !core::mem::take(&mut try_.prompt) {
             try_.prompted = 0;
+            try_.marked = !try_.marked;
             try_.wait = (try_.wait * 3 / 2).min(LONGEST_WAIT);
         }
-        let outgoing = Outgoing { interface: try_.interface, destination: try_.remote, datagram };
+        let (interface, destination, marked) = (try_.interface, try_.remote, try_.marked);
+        let outgoing = Outgoing { interface, destination, marked, datagram };
         Some((outgoing, forgotten))
     }
 

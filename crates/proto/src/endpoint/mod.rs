@@ -296,6 +296,14 @@ impl Endpoint {
         }
     }
 
+    /// Notes that a datagram has not left, since the kernel refused it, by the path and number that [`crate::Transmit`] had:
+    /// it is missing, but the path has not lost it.
+    pub fn on_unsent(&mut self, path: PathRef, number: u64) {
+        if let Some(slot) = self.sessions.get_mut(path.session) {
+            slot.session.on_unsent(path.path, number);
+        }
+    }
+
     /// Returns how many datagrams of sessions came by a relayed link that were not authentic: somebody with the key of its group lies
     /// [specs/relay.md §2].
     pub fn not_authentic_by(&self, relay: RelayId) -> u64 {

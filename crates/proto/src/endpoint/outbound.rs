@@ -89,7 +89,7 @@ impl Endpoint {
             interface: outgoing.interface,
             local: None,
             destination: outgoing.destination,
-            urgent: true,
+            urgent: outgoing.marked,
             number: None,
         })
     }
@@ -103,7 +103,8 @@ fn write_answer(answer: Answer, buf: &mut Vec<u8>) -> Transmit {
         interface: answer.interface,
         local: answer.local,
         destination: answer.destination,
-        urgent: true,
+        // Nobody knows here whether the network on the way takes marks.
+        urgent: false,
         number: None,
     }
 }

@@ -205,6 +205,11 @@ impl Address {
         self.limited = false;
     }
 
+    /// Tells whether datagrams to this route, or to the path's own, go where it has proved that they arrive.
+    pub(super) fn is_proved(&self, route: Option<Route>) -> bool {
+        self.own.is_none() && route.is_none_or(|route| route == self.route)
+    }
+
     /// Returns how many bytes may be sent to the path's own address.
     pub(super) fn allowance(&self) -> u64 {
         match &self.own {

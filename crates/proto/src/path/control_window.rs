@@ -425,8 +425,15 @@ mod tests {
     fn send(path: &mut Path, now: Instant, bytes: usize) -> u64 {
         let pn = path.next_packet_number();
         let frames = Default::default();
-        let outgoing =
-            Outgoing { pn, bytes, ack_eliciting: true, bulk: false, route: None, frames };
+        let outgoing = Outgoing {
+            pn,
+            bytes,
+            ack_eliciting: true,
+            bulk: false,
+            marked: false,
+            route: None,
+            frames,
+        };
         path.on_packet_sent(now, outgoing);
         pn
     }

@@ -81,8 +81,15 @@ fn path(now: Instant, id: u8) -> Path {
 
 fn send(now: Instant, path: &mut Path) {
     let (pn, frames) = (path.next_packet_number(), Default::default());
-    let outgoing =
-        Outgoing { pn, bytes: 100, ack_eliciting: true, bulk: false, route: None, frames };
+    let outgoing = Outgoing {
+        pn,
+        bytes: 100,
+        ack_eliciting: true,
+        bulk: false,
+        marked: false,
+        route: None,
+        frames,
+    };
     path.on_packet_sent(now, outgoing);
 }
 

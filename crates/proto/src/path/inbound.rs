@@ -10,7 +10,7 @@ use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::{LATEST_US, Sample};
-use super::{Outcome, Path, Route, health, silence};
+use super::{Marks, Outcome, Path, Route, health, silence};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
 use crate::limits;
@@ -18,6 +18,7 @@ use crate::recovery::{
     AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame, SentPacket,
 };
 use crate::via::Via;
+use crate::wire::UncountedFrame;
 
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
@@ -50,6 +51,11 @@ impl Path {
         self.received.on_received(now, pn, arrival);
     }
 
+    /// Learns from the peer which of its packets are no loss of the path if they are missing.
+    pub(crate) fn on_uncounted(&mut self, frame: UncountedFrame) {
+        self.received.on_uncounted(frame.first, frame.first + (frame.count - 1));
+    }
+
     /// Remembers to answer the peer's challenge to where it came from.
     pub(crate) fn on_challenge(&mut self, token: u64, from: Route) {
         self.address.on_challenge(token, from);
@@ -63,6 +69,8 @@ impl Path {
             Proof::Own => self.on_address_proved(now, &mut outcome),
             Proof::Moved => {
                 outcome.moved = true;
+                self.spare_all();
+                self.marks = Marks::default();
                 self.on_address_proved(now, &mut outcome);
             }
         }
@@ -83,6 +91,7 @@ impl Path {
 
     /// Takes the candidate's address as proved by the handshake, and moves there.
     pub(crate) fn confirm_candidate(&mut self, now: Instant) -> Outcome {
+        self.spare_all();
         self.address.move_on(now);
         let mut outcome = self.confirm_address(now);
         outcome.moved = true;
@@ -96,6 +105,7 @@ impl Path {
 
     /// Sends from another address of this host from now on, and lets the peer hear it at once.
     pub(crate) fn set_local(&mut self, local: IpAddr) {
+        self.spare_all();
         self.address.set_local(local);
         self.probe_wanted = true;
     }
@@ -127,6 +137,7 @@ impl Path {
         let newest_sent_at =
             newly.packets.iter().chain(&newly.late).map(|packet| packet.sent_at).max();
         let Some(newest_sent_at) = newest_sent_at else { return outcome };
+        self.uncounted.on_acked(ack.largest);
         outcome.clock = newly.packets.iter().chain(&newly.late).find_map(|packet| {
             (packet.pn == ack.largest).then(|| ClockSample {
                 sent_at: packet.sent_at,
@@ -150,6 +161,9 @@ impl Path {
         }
         for packet in &newly.packets {
             self.on_packet_acked(packet);
+        }
+        for packet in newly.late.iter().chain(&newly.packets) {
+            self.marks.on_acked(now, packet);
         }
         self.counters.packets_acked += (newly.packets.len() + newly.late.len()) as u64;
         self.counters.packets_late += newly.late.len() as u64;
@@ -284,15 +298,16 @@ impl Path {
     ) {
         let patience = self.rtt.srtt_or_initial().max(self.rtt.latest());
         let lost = self.sent.detect_lost(now, patience);
-        self.counters.packets_lost += lost.len() as u64;
+        self.counters.packets_lost += lost.iter().filter(|packet| packet.counts).count() as u64;
         for packet in &lost {
+            self.marks.on_lost(now, packet);
             if let Some(size) = packet.frames.iter().find_map(mtu_probe_size) {
                 self.mtu.on_probe_lost(now, size);
-            } else {
+            } else if packet.counts {
                 self.mtu.on_lost(now, packet.bytes.into());
             }
         }
-        let congestion = lost.iter().filter(|packet| !packet.is_mtu_probe());
+        let congestion = lost.iter().filter(|packet| packet.counts);
         let bytes = congestion.clone().map(|packet| u64::from(packet.bytes)).sum();
         let newest = congestion.map(|packet| packet.sent_at).max().max(marked);
         if let Some(newest_sent_at) = newest {

@@ -19,6 +19,7 @@ mod drain;
 mod driven;
 mod health;
 mod inbound;
+mod marks;
 mod mtu;
 mod outbound;
 mod pacer;
@@ -34,6 +35,7 @@ mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timers;
+mod uncounted;
 
 use units::{Duration, Instant, Rate};
 
@@ -54,12 +56,14 @@ use answers::Answers;
 use bottleneck::Bottleneck;
 use bursts::Bursts;
 use health::{HealthView, Suspicion};
+use marks::Marks;
 use mtu::MtuDiscovery;
 use pacer::Pacer;
 use relayed::Relayed;
 use service::Service;
 use skipped::Skipped;
 use snapshot::Counters;
+use uncounted::Uncounted;
 
 use crate::congestion::{CongestionKind, Controller, LinkView, initial_window};
 use crate::event::PathState;
@@ -127,6 +131,8 @@ pub(crate) struct Outgoing {
     /// Whether it carries bulk: it obeyed [`Path::bulk_budget`], and the peer may hold its
     /// acknowledgement back.
     pub(crate) bulk: bool,
+    /// Whether it leaves with the mark of control.
+    pub(crate) marked: bool,
     /// Where it goes, when not to the path's own route.
     pub(crate) route: Option<Route>,
     /// What it carries.
@@ -151,6 +157,9 @@ pub(crate) struct Path {
     replay: SeenWindow,
     sent: SentPackets,
     received: AckTracker,
+    /// What the peer is to be told of packets that do not count.
+    uncounted: Uncounted,
+    marks: Marks,
     rtt: RttEstimator,
     rate: DeliveryRate,
     delivery_rate: Rate,
@@ -225,6 +234,8 @@ impl Path {
             replay: SeenWindow::new(limits::REPLAY_WINDOW),
             sent: SentPackets::new(relayed.is_some()),
             received: AckTracker::default(),
+            uncounted: Uncounted::default(),
+            marks: Marks::default(),
             rtt: RttEstimator::new(),
             rate: DeliveryRate::default(),
             delivery_rate: Rate::ZERO,

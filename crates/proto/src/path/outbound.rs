@@ -8,6 +8,7 @@ use super::service::RESERVE_PROBE;
 use super::{Outgoing, Path, Token};
 use crate::event::PathState;
 use crate::recovery::{AckToSend, SLOW_ACK_DELAY, SentFrame, SentPacket};
+use crate::wire::UncountedFrame;
 
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
@@ -139,6 +140,16 @@ impl Path {
         fit.then_some(size)
     }
 
+    /// Tells whether a probe with the mark of control is to leave now: the path has dropped what was marked.
+    pub(crate) fn marked_probe_is_due(&self, now: Instant) -> bool {
+        self.state == PathState::Active && !self.rests() && self.marks.probe_is_due(now)
+    }
+
+    /// Tells whether the next datagram with control is to be marked as such.
+    pub(crate) fn marks_next(&mut self) -> bool {
+        self.marks.marks_next()
+    }
+
     /// Returns how many bytes of bulk may leave now: window and pacing permitting.
     pub(crate) fn bulk_budget(&self, now: Instant) -> usize {
         self.paced(now, || self.bulk_bound(now))
@@ -220,6 +231,25 @@ impl Path {
         self.congestion.pacing_rate(&self.link_view(now))
     }
 
+    /// Returns which packets the peer is not to miss: every datagram says so until it is known.
+    pub(crate) fn uncounted(&self) -> Option<UncountedFrame> {
+        self.uncounted.untold()
+    }
+
+    /// Notes that a packet has not left: the kernel refused it.
+    pub(crate) fn on_unsent(&mut self, pn: u64) {
+        if self.sent.spare(pn) {
+            self.uncounted.note(pn, pn);
+        }
+    }
+
+    /// Lets what is under way count for nothing: it goes where the path does not any more.
+    pub(super) fn spare_all(&mut self) {
+        if let Some((first, last)) = self.sent.spare_all() {
+            self.uncounted.note(first, last);
+        }
+    }
+
     /// Leaves the next packet number out now and then.
     pub(crate) fn skip_number(&mut self) {
         if self.skipped.leaves_out(self.next_pn) {
@@ -236,7 +266,7 @@ impl Path {
 
     /// Notes a datagram that is being sent.
     pub(crate) fn on_packet_sent(&mut self, now: Instant, outgoing: Outgoing) {
-        let Outgoing { pn, bytes, ack_eliciting, bulk, route, frames } = outgoing;
+        let Outgoing { pn, bytes, ack_eliciting, bulk, marked, route, frames } = outgoing;
         let (rate, mtu) = (self.pacing_rate(now), self.mtu.current());
         let in_flight = self.sent.in_flight();
         if self.pacer.is_full(now, rate, mtu)
@@ -246,8 +276,17 @@ impl Path {
         }
         self.pacer.on_sent(now, rate, mtu, bytes);
         self.address.on_sent(route.unwrap_or(self.address.route()), bytes);
-        if frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. })) {
+        let is_mtu_probe = frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. }));
+        if is_mtu_probe {
             self.mtu.on_probe_sent();
+        }
+        let is_marked_probe = frames.contains(&SentFrame::MarkedProbe);
+        if is_marked_probe {
+            self.marks.on_probe_sent(now);
+        }
+        let counts = !is_mtu_probe && !is_marked_probe && self.address.is_proved(route);
+        if !counts {
+            self.uncounted.note(pn, pn);
         }
         if ack_eliciting {
             self.last_eliciting_at = now;
@@ -265,6 +304,8 @@ impl Path {
             ack_eliciting,
             bulk,
             delivery,
+            counts,
+            marked,
             stood,
             frames,
         });

@@ -264,8 +264,15 @@ mod tests {
 
     fn send(path: &mut Path) {
         let (pn, frames) = (path.next_packet_number(), Default::default());
-        let outgoing =
-            Outgoing { pn, bytes: 1_000, ack_eliciting: true, bulk: true, route: None, frames };
+        let outgoing = Outgoing {
+            pn,
+            bytes: 1_000,
+            ack_eliciting: true,
+            bulk: true,
+            marked: false,
+            route: None,
+            frames,
+        };
         path.on_packet_sent(NOW, outgoing);
     }
 

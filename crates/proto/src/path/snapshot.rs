@@ -141,8 +141,8 @@ impl Path {
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
-            loss: lost.loss(),
-            loss_in: self.received.loss().loss(),
+            loss: lost.loss_at(now),
+            loss_in: self.received.loss().loss_at(now),
             burst: lost.burst(),
             delivery_rate: self.delivery_rate,
             capacity: self.hop.rate_within(now, KNOWN_FOR).and(self.hop.calm_rate()),
@@ -150,6 +150,7 @@ impl Path {
             in_flight: self.sent.in_flight(),
             believed_queue: self.believed_queue(now),
             mtu: self.mtu.current(),
+            marks_dropped: self.marks.are_dropped(),
             sent: (counters.datagrams_sent, counters.bytes_sent),
             received: (counters.datagrams_received, counters.bytes_received),
             acked: counters.packets_acked,
@@ -176,7 +177,7 @@ pub(crate) struct Counters {
     pub(crate) bytes_received: u64,
     /// Packets acknowledged.
     pub(crate) packets_acked: u64,
-    /// Packets declared lost.
+    /// Packets declared lost, of those whose loss says something of the path.
     pub(crate) packets_lost: u64,
     /// Packets acknowledged after they had been declared lost.
     pub(crate) packets_late: u64,

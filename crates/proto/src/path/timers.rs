@@ -4,7 +4,7 @@
 use units::{Duration, Instant};
 
 use super::health::{self, Answer, Suspicion, Verdict};
-use super::{Outcome, Path};
+use super::{Marks, Outcome, Path};
 use crate::event::PathState;
 use crate::recovery::SentPacket;
 
@@ -20,7 +20,7 @@ impl Path {
             return None;
         }
         let ack = self.ack_timeout(self.looked_at);
-        let mut timers = [ack, self.address.timeout(), None, None, None, None, None, None];
+        let mut timers = [ack, self.address.timeout(), None, None, None, None, None, None, None];
         if self.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
@@ -29,6 +29,7 @@ impl Path {
             timers[5] = self.alarm_at(self.looked_at).map(|(at, _)| at);
             timers[6] = self.control_ready_at(self.looked_at);
             timers[7] = self.patient_until(self.looked_at);
+            timers[8] = self.marks.timeout().filter(|_| self.state == PathState::Active);
         }
         timers.into_iter().flatten().filter(|&at| at > self.looked_at).min()
     }
@@ -71,7 +72,7 @@ impl Path {
         let view = self.health_view(now);
         if self.state == PathState::Suspected {
             let lost = self.sent.give_up_before(now - view.overdue_after(true));
-            self.on_given_up(lost, outcome);
+            self.on_given_up(now, lost, outcome);
             self.probe_wanted |= self.probe_at <= now;
             return;
         }
@@ -116,15 +117,18 @@ impl Path {
         self.was_thin = self.may_be_thin(now);
         self.bottleneck.forget_rates();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
-        self.on_given_up(lost, outcome);
+        self.on_given_up(now, lost, outcome);
         self.change_state(PathState::Suspected, outcome);
     }
 
     /// Reports packets that silence cost: neither the loss estimate nor the congestion controller
     /// hears of them.
-    fn on_given_up(&mut self, lost: Vec<SentPacket>, outcome: &mut Outcome) {
+    fn on_given_up(&mut self, now: Instant, lost: Vec<SentPacket>, outcome: &mut Outcome) {
         self.mtu.on_silence();
-        self.counters.packets_lost += lost.len() as u64;
+        for packet in lost.iter().filter(|packet| packet.counts) {
+            self.marks.on_lost(now, packet);
+        }
+        self.counters.packets_lost += lost.iter().filter(|packet| packet.counts).count() as u64;
         outcome.lost.extend(lost);
     }
 
@@ -165,6 +169,7 @@ impl Path {
         }
         if present {
             self.address.restart(now);
+            self.marks = Marks::default();
             self.change_state(PathState::Validating, &mut outcome);
         } else {
             self.give_up(PathState::Absent, now, &mut outcome);
@@ -180,8 +185,9 @@ impl Path {
     }
 
     fn give_up(&mut self, state: PathState, now: Instant, outcome: &mut Outcome) {
+        self.spare_all();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
-        self.on_given_up(lost, outcome);
+        self.on_given_up(now, lost, outcome);
         self.suspicion = None;
         self.doubtful = false;
         self.probe_wanted = false;

@@ -26,6 +26,9 @@ const RANGE_MEMORY: Duration = Duration::from_secs(1);
 const TOLD_AGAIN: u8 = 3;
 /// A gap of more packets is an outage, which says nothing about loss outside it.
 const LONGEST_GAP: u64 = 16;
+/// Ranges of packets that do not count which are remembered, and gaps that may turn out to be of such: the sender names one
+/// range at a time.
+const UNCOUNTED: usize = 4;
 
 /// Describes a packet that came in, once its frames are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,14 +80,35 @@ pub(crate) struct AckTracker {
     due_at: Option<Instant>,
     ecn_ce: u32,
     loss: LossEstimator,
+    /// Packets whose absence is no loss.
+    uncounted: SmallVec<[RangeInclusive<u64>; UNCOUNTED]>,
+    /// The last gaps that were taken for losses.
+    gaps: SmallVec<[std::ops::Range<u64>; UNCOUNTED]>,
 }
 
 impl AckTracker {
+    /// Learns that packets from `first` to `last` do not count: if they are missing, the path did not lose them.
+    pub(crate) fn on_uncounted(&mut self, first: u64, last: u64) {
+        // What was named before has grown.
+        self.uncounted.retain(|known| *known.start() != first);
+        if self.uncounted.len() == UNCOUNTED {
+            self.uncounted.remove(0);
+        }
+        let range = first..=last;
+        // What went to another address is missing before its sender knows that nobody was there.
+        for gap in &self.gaps {
+            let spared = overlap(gap, &range).min(LONGEST_GAP);
+            (0..spared).for_each(|_| self.loss.on_loss_undone());
+        }
+        self.gaps.retain(|gap| overlap(gap, &range) == 0);
+        self.uncounted.push(range);
+    }
+
     /// Notes a packet that came in for the first time.
     pub(crate) fn on_received(&mut self, now: Instant, pn: u64, arrival: Arrival) {
         let largest = self.ranges.back().map(|range| range.last);
         let gap = largest.map_or(0, |largest| pn.saturating_sub(largest.saturating_add(1)));
-        self.estimate_loss(largest, pn, gap);
+        self.estimate_loss(now, largest, pn, gap);
         if largest.is_none_or(|largest| pn > largest) {
             self.largest_at = now;
         }
@@ -105,15 +129,24 @@ impl AckTracker {
         self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
     }
 
-    fn estimate_loss(&mut self, largest: Option<u64>, pn: u64, gap: u64) {
+    fn estimate_loss(&mut self, now: Instant, largest: Option<u64>, pn: u64, gap: u64) {
         if largest.is_some_and(|largest| pn < largest) {
-            self.loss.on_loss_undone();
+            if !self.uncounted.iter().any(|range| range.contains(&pn)) {
+                self.loss.on_loss_undone();
+            }
             return;
         }
-        if gap <= LONGEST_GAP {
-            (0..gap).for_each(|_| self.loss.on_outcome(true));
+        let missing = pn - gap..pn;
+        let spared = self.uncounted.iter().map(|range| overlap(&missing, range));
+        let lost = spared.fold(gap, u64::saturating_sub);
+        if (1..=LONGEST_GAP).contains(&lost) {
+            (0..lost).for_each(|_| self.loss.on_outcome(now, true));
+            if self.gaps.len() == UNCOUNTED {
+                self.gaps.remove(0);
+            }
+            self.gaps.push(missing);
         }
-        self.loss.on_outcome(false);
+        self.loss.on_outcome(now, false);
     }
 
     fn insert(&mut self, now: Instant, pn: u64) {
@@ -200,6 +233,12 @@ impl AckTracker {
     }
 }
 
+/// Returns how many numbers of `missing` the other range has.
+fn overlap(missing: &std::ops::Range<u64>, range: &RangeInclusive<u64>) -> u64 {
+    let end = missing.end.min(range.end().saturating_add(1));
+    end.saturating_sub(missing.start.max(*range.start()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -252,6 +291,32 @@ mod tests {
         let mut other = AckTracker::default();
         [0, 2, 3].into_iter().for_each(|pn| other.on_received(at(1), pn, BULK));
         assert!(!other.has_news_of_gap(), "nothing waits behind it");
+    }
+
+    #[test]
+    fn what_does_not_count_is_no_loss_where_it_is_missing_and_none_undone_where_it_comes_late() {
+        let mut tracker = AckTracker::default();
+        let at = Instant::from_millis;
+        tracker.on_received(at(1), 0, URGENT);
+        tracker.on_uncounted(1, 20);
+        tracker.on_uncounted(1, 30);
+        tracker.on_received(at(2), 31, URGENT);
+        assert_eq!(tracker.loss().loss(), 0.0);
+        // Two more are missing.
+        tracker.on_uncounted(33, 33);
+        tracker.on_received(at(3), 35, URGENT);
+        let lost = tracker.loss().loss();
+        assert!((lost - 2.0 / 5.0).abs() < 1e-9, "{lost}");
+        tracker.on_received(at(4), 33, URGENT);
+        assert_eq!(tracker.loss().loss(), lost);
+        // What is told later is undone.
+        tracker.on_uncounted(32, 34);
+        assert!(tracker.loss().loss() < 1e-9);
+        tracker.on_uncounted(0, u64::MAX);
+        (0..100).for_each(|first| tracker.on_uncounted(first, u64::MAX));
+        assert_eq!(tracker.uncounted.len(), UNCOUNTED);
+        tracker.on_received(at(5), u64::MAX, URGENT);
+        assert!(tracker.loss().loss() < 1e-9);
     }
 
     #[test]

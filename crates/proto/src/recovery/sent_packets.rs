@@ -65,6 +65,8 @@ pub(crate) enum SentFrame {
     PathUse { change: u8 },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
+    /// A probe that is marked as control, on a path that drops what is.
+    MarkedProbe,
     /// An acknowledgement of packets received on `path` up to `largest`.
     Ack { path: PathId, largest: u64 },
 }
@@ -87,6 +89,10 @@ pub(crate) struct SentPacket {
     pub(crate) bulk: bool,
     /// Delivery count at its sending.
     pub(crate) delivery: DeliveryState,
+    /// Whether its loss says something of the path: it was no probe for the MTU, and went where the path's packets go.
+    pub(crate) counts: bool,
+    /// Whether the driver was told to mark it as control.
+    pub(crate) marked: bool,
     /// Bytes that might stand before it then: those in flight, and what was given up in silence.
     pub(crate) stood: u64,
     /// What it carried.
@@ -97,11 +103,6 @@ impl SentPacket {
     /// Tells whether it carried something that no congestion window holds back.
     pub(crate) fn is_control(&self) -> bool {
         !self.bulk && self.frames.iter().any(|frame| matches!(frame, SentFrame::Delivery { .. }))
-    }
-
-    /// Tells whether it was a probe for the MTU: its loss says nothing about the path's load.
-    pub(crate) fn is_mtu_probe(&self) -> bool {
-        self.frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. }))
     }
 }
 
@@ -167,6 +168,8 @@ pub(crate) struct SentPackets {
     reordered_at: Option<Instant>,
     loss_time: Option<Instant>,
     loss: LossEstimator,
+    /// When anything was heard of them last.
+    at: Instant,
     /// What became of packets by the time when a later one was acknowledged, those that were given up included.
     heard: LossEstimator,
     /// Small packets overtake others: only they are lost by what is acknowledged after them, and by time alone.
@@ -190,6 +193,7 @@ impl SentPackets {
             reordered_at: None,
             loss_time: None,
             loss: LossEstimator::default(),
+            at: Instant::ZERO,
             heard: LossEstimator::default(),
         }
     }
@@ -210,6 +214,7 @@ impl SentPackets {
 
     /// Takes an ACK frame: returns what it newly acknowledges.
     pub(crate) fn on_ack(&mut self, now: Instant, ack: &AckInfo<'_>) -> NewlyAcked {
+        self.at = now;
         let mut newly = NewlyAcked::default();
         for range in ack.ranges {
             self.acknowledge_outstanding(range, &mut newly.packets);
@@ -217,9 +222,10 @@ impl SentPackets {
         }
         let largest = newly.packets.iter().chain(&newly.late).map(|packet| packet.pn).max();
         let heard = newly.packets.iter().chain(&newly.late).filter(|packet| packet.ack_eliciting);
-        let missing = self.unheard().take_while(|packet| Some(packet.pn) < largest).count();
-        (0..missing).for_each(|_| self.heard.on_outcome(true));
-        heard.for_each(|_| self.heard.on_outcome(false));
+        let missing = self.unheard().take_while(|packet| Some(packet.pn) < largest);
+        let missing = missing.filter(|packet| packet.counts).count();
+        (0..missing).for_each(|_| self.heard.on_outcome(now, true));
+        heard.for_each(|_| self.heard.on_outcome(now, false));
         self.largest_acked = self.largest_acked.max(largest);
         self.retire();
         newly
@@ -264,15 +270,17 @@ impl SentPackets {
         while let Some((&pn, _)) = self.lost.range(range.clone()).next() {
             if let Some(packet) = self.lost.remove(&pn) {
                 if packet.ack_eliciting {
-                    self.learn_reordering(now, pn);
+                    self.learn_reordering(now, pn, packet.counts);
                 }
                 late.push(packet);
             }
         }
     }
 
-    fn learn_reordering(&mut self, now: Instant, pn: u64) {
-        self.loss.on_loss_undone();
+    fn learn_reordering(&mut self, now: Instant, pn: u64, counts: bool) {
+        if counts {
+            self.loss.on_loss_undone();
+        }
         let distance = self.largest_acked.unwrap_or(pn).saturating_sub(pn);
         let threshold = self.packet_threshold.max(distance + 1);
         self.packet_threshold = threshold.min(MAX_PACKET_THRESHOLD);
@@ -285,6 +293,7 @@ impl SentPackets {
     /// Declares lost what the thresholds say is lost; `rtt` is the larger of the smoothed and the
     /// latest round-trip time. Updates [`SentPackets::loss_time`].
     pub(crate) fn detect_lost(&mut self, now: Instant, rtt: Duration) -> Vec<SentPacket> {
+        self.at = now;
         self.forget(now);
         self.loss_time = None;
         let Some(largest) = self.largest_acked else { return Vec::new() };
@@ -337,6 +346,27 @@ impl SentPackets {
         lost
     }
 
+    /// Lets the loss of all that is outstanding say nothing of the path; returns the first and the last number.
+    pub(crate) fn spare_all(&mut self) -> Option<(u64, u64)> {
+        let mut spared = None;
+        for entry in &mut self.entries {
+            if let Entry::Outstanding(packet) = entry {
+                packet.counts = false;
+                spared = Some((spared.map_or(packet.pn, |(first, _)| first), packet.pn));
+            }
+        }
+        spared
+    }
+
+    /// The same of one packet; tells whether it is outstanding.
+    pub(crate) fn spare(&mut self, pn: u64) -> bool {
+        let index = self.entries.partition_point(|entry| entry.pn() < pn);
+        let Some(Entry::Outstanding(packet)) = self.entries.get_mut(index) else { return false };
+        let is_it = packet.pn == pn;
+        packet.counts &= !is_it;
+        is_it
+    }
+
     /// Notes that whoever carried a packet says that it has arrived: without an acknowledgement soon it is lost after all.
     pub(crate) fn on_landed(&mut self, now: Instant, pn: u64) {
         let first = self.entries.front().map_or(pn, Entry::pn);
@@ -352,7 +382,7 @@ impl SentPackets {
         let entry = std::mem::replace(&mut self.entries[index], Entry::Ignored { pn });
         let Entry::Outstanding(packet) = entry else { return None };
         self.leave_flight(&packet);
-        if counts && packet.ack_eliciting && !packet.is_mtu_probe() {
+        if counts && packet.ack_eliciting && packet.counts {
             self.entries[index] = Entry::Ended { pn, lost: true };
         }
         if self.lost.len() >= LOST_PACKETS {
@@ -367,7 +397,7 @@ impl SentPackets {
         while let Some(entry) = self.entries.front() {
             match entry {
                 Entry::Outstanding(_) => break,
-                Entry::Ended { lost, .. } => self.loss.on_outcome(*lost),
+                Entry::Ended { lost, .. } => self.loss.on_outcome(self.at, *lost),
                 Entry::Ignored { .. } => {}
             }
             self.entries.pop_front();

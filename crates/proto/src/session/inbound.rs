@@ -110,7 +110,9 @@ impl Session {
         received: &Received,
         frames: &[u8],
     ) -> Arrival {
-        let mut arrival = Arrival { ecn_ce: received.ecn & 3 == 3, ..Arrival::default() };
+        // Nobody sends what may be marked as having met congestion: such a mark is a middle box's, and means nothing
+        // [specs/paths.md §6] (rule 4).
+        let mut arrival = Arrival::default();
         let mut singles = 0;
         for frame in Frames::new(frames) {
             let Some(frame) = frame.ok().filter(|frame| frame.single() & singles == 0) else {
@@ -141,6 +143,11 @@ impl Session {
                 self.handle_path_address(now, *path, *address);
             }
             Frame::PathUse(usage) => self.handle_path_use(usage),
+            Frame::Uncounted(uncounted) => {
+                if let Some(path) = self.path_mut(path) {
+                    path.on_uncounted(*uncounted);
+                }
+            }
             Frame::Clock { clock_us } => self.handle_clock(now, path, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.refused = true;
@@ -203,13 +210,16 @@ impl Session {
                         path.on_usage_told(change);
                     }
                 }
-                SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
+                SentFrame::PathClose { .. }
+                | SentFrame::MtuProbe { .. }
+                | SentFrame::MarkedProbe => {}
             }
         }
     }
 
     pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
-        let congested = self.path(path).is_some_and(Path::has_queue);
+        // What says nothing of the path asks for no repair either.
+        let congested = !packet.counts || self.path(path).is_some_and(Path::has_queue);
         for frame in &packet.frames {
             match *frame {
                 SentFrame::Delivery { owner, mark } => {
@@ -219,7 +229,10 @@ impl Session {
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),
                 // It is told until it has arrived.
-                SentFrame::PathUse { .. } | SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
+                SentFrame::PathUse { .. }
+                | SentFrame::Ack { .. }
+                | SentFrame::MtuProbe { .. }
+                | SentFrame::MarkedProbe => {}
             }
         }
     }

@@ -162,6 +162,9 @@ impl Session {
             && !path.probe_is_wanted()
             && !self.has_path_news()
         {
+            if self.paths[index].marked_probe_is_due(now) {
+                return self.send_marked_probe(now, index, buf);
+            }
             let size = self.mtu_probe(now, index, waiting)?;
             return self.send_mtu_probe(now, index, size, buf);
         }
@@ -221,6 +224,7 @@ impl Session {
             datagram.preface(&Frame::Clock { clock_us: now.as_micros() });
         }
         self.add_path_use(index, &mut datagram);
+        self.add_uncounted(index, &mut datagram);
         datagram
     }
 
@@ -232,6 +236,13 @@ impl Session {
             let (flags, cost) = usage.to_wire();
             let frame = PathUseFrame { path: path.id(), change, flags, cost };
             datagram.preface_noted(&Frame::PathUse(frame), SentFrame::PathUse { change });
+        }
+    }
+
+    /// Adds which packets of the path are no loss of it, as long as the peer may not know.
+    fn add_uncounted(&self, index: usize, datagram: &mut Builder<'_>) {
+        if let Some(uncounted) = self.paths[index].uncounted() {
+            datagram.preface(&Frame::Uncounted(uncounted));
         }
     }
 
@@ -286,6 +297,7 @@ impl Session {
         };
         let mut datagram = Builder::new(buf, limits::MIN_DATAGRAM);
         self.add_path_use(index, &mut datagram);
+        self.add_uncounted(index, &mut datagram);
         datagram.push(&frame);
         self.finish(now, index, Some(token.route), datagram)
     }
@@ -405,10 +417,24 @@ impl Session {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let mut datagram = Builder::new(buf, size);
+        self.add_uncounted(index, &mut datagram);
         datagram.push(&Frame::Ping);
         let padding = datagram.room();
         datagram.push(&Frame::Padding(padding));
         datagram.note_own(SentFrame::MtuProbe { size: u16::try_from(size).unwrap_or(u16::MAX) });
+        self.finish(now, index, None, datagram)
+    }
+
+    /// Tries whether the path takes marked packets again.
+    fn send_marked_probe(
+        &mut self,
+        now: Instant,
+        index: usize,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let mut datagram = self.begin(now, index, limits::MIN_DATAGRAM, buf);
+        datagram.push(&Frame::Ping);
+        datagram.note_own(SentFrame::MarkedProbe);
         self.finish(now, index, None, datagram)
     }
 
@@ -457,14 +483,16 @@ impl Session {
         let Builder { buf, frames, ack_eliciting, bulk, urgent, .. } = datagram;
         self.keys.seal(path.id(), pn, buf).ok()?;
         let bytes = buf.len();
-        path.on_packet_sent(now, Outgoing { pn, bytes, ack_eliciting, bulk, route, frames });
+        let marked = frames.contains(&SentFrame::MarkedProbe) || (urgent && path.marks_next());
+        let outgoing = Outgoing { pn, bytes, ack_eliciting, bulk, marked, route, frames };
+        path.on_packet_sent(now, outgoing);
         let route = route.unwrap_or(path.route());
         Some(Transmit {
             path: Some(PathRef { session: self.id, path: path.id() }),
             interface: route.interface,
             local: route.local,
             destination: route.remote,
-            urgent,
+            urgent: marked,
             number: Some(pn),
         })
     }

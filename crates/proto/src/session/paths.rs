@@ -239,6 +239,13 @@ impl Session {
         }
     }
 
+    /// Notes that a datagram has not left: the kernel refused it.
+    pub(crate) fn on_unsent(&mut self, id: PathId, number: u64) {
+        if let Some(path) = self.path_mut(id) {
+            path.on_unsent(number);
+        }
+    }
+
     pub(super) fn insert_path(&mut self, now: Instant, id: PathId, route: Route) {
         let seed = self.rng.next_u64();
         self.paths.push(Path::new(now, id, route, self.path_config, seed));

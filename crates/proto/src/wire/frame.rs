@@ -10,7 +10,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use super::generation::generation;
 use super::{
     AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PathUseFrame, RankFrame, Reader,
-    RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
+    RepairFrame, SourceFrame, TunnelFrame, UNCOUNTED, UncountedFrame, WireError, put_varint,
+    varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -35,6 +36,8 @@ pub(crate) enum Frame<'a> {
     PathAddress { path: PathId, address: SocketAddr },
     /// Says how the initiator's operator wants a path to be used.
     PathUse(PathUseFrame),
+    /// Names packets of this path whose absence is no loss of it.
+    Uncounted(UncountedFrame),
     /// Carries a message with a policy of its own; the same frame on several paths is a replica.
     Control(ControlFrame<'a>),
     /// Says that no more messages of a lane below `floor` will come.
@@ -180,6 +183,7 @@ impl Frame<'_> {
             self,
             Self::Padding(_)
                 | Self::Ack(_)
+                | Self::Uncounted(_)
                 | Self::Feedback(_)
                 | Self::Rank(_)
                 | Self::Decoded { .. }
@@ -223,6 +227,7 @@ impl Frame<'_> {
             Self::PathClose { .. } | Self::Close { .. } => 2,
             Self::PathAddress { .. } => 20,
             Self::PathUse(_) => 8,
+            Self::Uncounted(uncounted) => uncounted.encoded_len(),
             Self::Control(control) => control.encoded_len(),
             Self::Dropped(dropped) => dropped.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
@@ -259,6 +264,7 @@ impl Frame<'_> {
                 out.extend_from_slice(&address.port().to_le_bytes());
             }
             Self::PathUse(usage) => usage.encode(out),
+            Self::Uncounted(uncounted) => uncounted.encode(out),
             Self::Control(control) => control.encode(out),
             Self::Dropped(dropped) => {
                 out.push(DROPPED);
@@ -333,6 +339,7 @@ impl<'a> Frame<'a> {
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
             PATH_USE => Self::PathUse(PathUseFrame::decode(reader)?),
+            UNCOUNTED => Self::Uncounted(UncountedFrame::decode(reader)?),
             DROPPED => Self::Dropped(DroppedFrame {
                 unlisted: reader.varint()?,
                 numbers: AckRanges::decode(reader)?,

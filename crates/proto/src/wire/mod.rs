@@ -12,6 +12,7 @@ mod message;
 mod path_use;
 mod reader;
 mod tunnel;
+mod uncounted;
 
 pub(crate) use ack_ranges::AckRanges;
 pub(crate) use frame::{
@@ -29,6 +30,8 @@ use path_use::PATH_USE;
 pub(crate) use path_use::PathUseFrame;
 pub(crate) use reader::{Reader, put_varint, varint_len};
 pub(crate) use tunnel::{TUNNEL_OVERHEAD, TunnelFrame};
+use uncounted::UNCOUNTED;
+pub(crate) use uncounted::UncountedFrame;
 
 /// Says why bytes from the network are not what they claim to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

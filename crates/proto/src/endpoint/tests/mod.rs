@@ -3,6 +3,8 @@
 mod crowd;
 mod handshake;
 mod hostile;
+mod losses;
+mod marks;
 mod memory;
 mod moves;
 mod one_link;
@@ -116,8 +118,16 @@ struct Wire {
     eavesdropper: Option<Eavesdropper>,
     /// Whom the drone has spoken to, where nobody else gets through to it.
     firewall: Option<BTreeSet<(SocketAddr, SocketAddr)>>,
+    /// The kernel of the drone's first interface and of its station refuses one datagram of so many.
+    refuses_every: Option<u64>,
+    /// The drone's first link drops what is marked as control.
+    drops_marked: bool,
+    /// What a middle box writes into the field for congestion.
+    ecn: u8,
     /// Everything that was ever sent.
     log: Vec<(Instant, Flight)>,
+    /// When what was marked as control left, from where and to where.
+    marked: Vec<(Instant, SocketAddr, SocketAddr)>,
     /// Everything that was not lost.
     arrived: Vec<Flight>,
 }
@@ -137,7 +147,11 @@ impl Wire {
             longest: BTreeMap::new(),
             eavesdropper: None,
             firewall: None,
+            refuses_every: None,
+            drops_marked: false,
+            ecn: 0,
             log: Vec::new(),
+            marked: Vec::new(),
             arrived: Vec::new(),
         }
     }
@@ -223,11 +237,31 @@ impl Wire {
         let mut buf = Vec::new();
         for host in 0..self.hosts.len() {
             while let Some(transmit) = self.hosts[host].endpoint.poll_transmit(self.now, &mut buf) {
-                let Transmit { interface, destination: Via::Udp(destination), .. } = transmit
+                let Transmit {
+                    interface,
+                    destination: Via::Udp(destination),
+                    path,
+                    number,
+                    urgent,
+                    ..
+                } = transmit
                 else {
                     continue;
                 };
                 let source = self.hosts[host].addresses[interface.0 as usize];
+                if let (Some(path), Some(number), Some(every)) = (path, number, self.refuses_every)
+                    && number.is_multiple_of(every)
+                {
+                    self.hosts[host].endpoint.on_unsent(path, number);
+                    continue;
+                }
+                if urgent {
+                    self.marked.push((self.now, source, destination));
+                    let first = self.hosts[0].addresses[0];
+                    if self.drops_marked && [source, destination].contains(&first) {
+                        continue;
+                    }
+                }
                 self.send(Flight { source, destination, bytes: buf.clone() });
             }
             self.hosts[host].collect();
@@ -249,7 +283,7 @@ impl Wire {
                 interface: InterfaceId(interface as u32),
                 local: Some(flight.destination.ip()),
                 source: flight.source.into(),
-                ecn: 0,
+                ecn: self.ecn,
             };
             host.endpoint.handle_datagram(self.now, &received, &mut flight.bytes.clone());
         }

@@ -34,6 +34,8 @@ impl Hop {
             ack_eliciting: true,
             bulk: false,
             delivery: DeliveryRate::default().on_sent(at, self.in_flight == 0, self.in_flight),
+            counts: true,
+            marked: false,
             stood: self.in_flight,
             frames: Default::default(),
         };
@@ -182,6 +184,8 @@ fn a_hop_that_was_idle_between_two_packets_was_not_busy_then() {
         ack_eliciting: true,
         bulk: false,
         delivery: DeliveryRate::default().on_sent(Instant::from_millis(at), false, 1_000),
+        counts: true,
+        marked: false,
         stood: 1_000,
         frames: Default::default(),
     };

@@ -294,7 +294,8 @@ fn take(path: &mut Path, now: Instant, step: &Step) {
         Step::Send { bytes, ack_eliciting, bulk } => {
             let pn = path.next_packet_number();
             let frames = SentFrames::new();
-            let outgoing = Outgoing { pn, bytes, ack_eliciting, bulk, route: None, frames };
+            let outgoing =
+                Outgoing { pn, bytes, ack_eliciting, bulk, marked: false, route: None, frames };
             path.on_packet_sent(now, outgoing);
         }
         Step::Ack { largest, length, delay_us, ecn_ce } => {

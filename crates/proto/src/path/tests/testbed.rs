@@ -205,7 +205,15 @@ impl End {
             items.push(Item::Ack(ack));
         }
         let pn = self.path.next_packet_number();
-        let outgoing = Outgoing { pn, bytes, ack_eliciting: eliciting, bulk, route: None, frames };
+        let outgoing = Outgoing {
+            pn,
+            bytes,
+            ack_eliciting: eliciting,
+            bulk,
+            marked: false,
+            route: None,
+            frames,
+        };
         self.path.on_packet_sent(now, outgoing);
         Some(Wire { pn, bytes, eliciting, sent_at: now, ce: false, items })
     }

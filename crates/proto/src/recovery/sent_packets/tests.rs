@@ -21,6 +21,8 @@ fn packet(pn: u64, sent_at: Instant) -> SentPacket {
         ack_eliciting: true,
         bulk: true,
         delivery: DeliveryState::default(),
+        counts: true,
+        marked: false,
         stood: 0,
         frames: smallvec![SentFrame::Ack { path: PathId(0), largest: pn }],
     }

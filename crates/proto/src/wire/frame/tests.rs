@@ -186,6 +186,10 @@ fn frame() -> impl Strategy<Value = Owned> {
         any::<(u8, u8, u8, u32)>().prop_map(|(path, change, flags, cost)| {
             Frame::PathUse(PathUseFrame { path: PathId(path), change, flags, cost })
         }),
+        any::<(u32, u16)>().prop_map(|(first, more)| {
+            let (first, count) = (first.into(), 1 + u64::from(more));
+            Frame::Uncounted(UncountedFrame { first, count })
+        }),
     ];
     let payload = prop::collection::vec(any::<u8>(), 0..300);
     (frame, payload).prop_map(|(frame, payload)| Owned { frame, payload })
