@@ -108,14 +108,17 @@ pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
 fn way_troubles(path: &PathConfig, interfaces: &[Interface]) -> Vec<String> {
     let is_it = |at: &&Interface| at.name == path.interface && at.running && path.relay.is_none();
     let Some(interface) = interfaces.iter().find(is_it) else { return Vec::new() };
-    let has_family = |remote: &IpAddr| {
-        interface.addresses.iter().any(|address| address.is_ipv4() == remote.is_ipv4())
+    let has = |is_ipv6| interface.addresses.iter().any(|address| address.is_ipv6() == is_ipv6);
+    let trouble = |remote: &Remote| match remote {
+        Remote::Address(address) if has(address.is_ipv6()) => {
+            ways::trouble(interface, address.ip())
+        }
+        Remote::Name(host, _) if has(path.is_ipv6()) => {
+            ways::trouble_of_name(interface, host, path.is_ipv6())
+        }
+        _ => None,
     };
-    let remotes = path.remotes.iter().filter_map(|remote| match remote {
-        Remote::Address(address) => Some(address.ip()),
-        Remote::Name(..) => None,
-    });
-    let troubles = remotes.filter(has_family).filter_map(|remote| ways::trouble(interface, remote));
+    let troubles = path.remotes.iter().filter_map(trouble);
     troubles.map(|trouble| format!("path \"{}\": {trouble}", path.name)).collect()
 }
 

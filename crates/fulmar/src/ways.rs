@@ -4,7 +4,7 @@
 //! The kernel does not say so when it sends. An address that no route leads to, by an interface that a socket is bound to, it takes
 //! for a neighbour; and what the reverse path filter drops is told to nobody. So `status` and `check` ask.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sys::interfaces::{self, Interface};
 use sys::routes::{self, Way};
@@ -17,10 +17,22 @@ pub(crate) fn trouble(interface: &Interface, remote: IpAddr) -> Option<String> {
     let by = Some(interface.index);
     // What cannot be asked is no trouble.
     match routes::way(remote, None, by).ok()? {
-        Some(way) => {
-            neighbour_trouble(interface, remote, way).or_else(|| filter_trouble(interface, remote))
-        }
-        None => Some(no_route(interface, remote)),
+        Some(way) => neighbour_trouble(interface, remote, way)
+            .or_else(|| filter_trouble(interface, remote, &remote.to_string())),
+        None => Some(no_route(interface, remote, &remote.to_string())),
+    }
+}
+
+/// Says the same of a host of which the name alone is known: its address is anywhere.
+pub(crate) fn trouble_of_name(interface: &Interface, host: &str, is_ipv6: bool) -> Option<String> {
+    // Addresses that nobody has [RFC 5737, RFC 3849]: a route that leads there leads everywhere.
+    let anywhere: IpAddr = match is_ipv6 {
+        true => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        false => Ipv4Addr::new(198, 51, 100, 1).into(),
+    };
+    match routes::way(anywhere, None, Some(interface.index)).ok()? {
+        Some(_) => filter_trouble(interface, anywhere, host),
+        None => Some(no_route(interface, anywhere, host)),
     }
 }
 
@@ -46,7 +58,7 @@ pub(crate) fn ipv6_is_off(name: &str) -> String {
     }
 }
 
-fn no_route(interface: &Interface, remote: IpAddr) -> String {
+fn no_route(interface: &Interface, remote: IpAddr, whom: &str) -> String {
     let name = &interface.name;
     let by_source = interface.addresses.iter().find_map(|address| {
         let way = routes::way(remote, Some(*address), Some(interface.index)).ok()??;
@@ -54,11 +66,11 @@ fn no_route(interface: &Interface, remote: IpAddr) -> String {
     });
     match by_source {
         Some((address, table)) => format!(
-            "{name} has a route to {remote} for packets from {address} alone, in table {table}, and ours have no address \
+            "{name} has a route to {whom} for packets from {address} alone, in table {table}, and ours have no address \
              yet when they look for one: ip rule add oif {name} lookup {table}"
         ),
         None => format!(
-            "{name} has no route to {remote}: it needs a default route of its own, ip route add default via GATEWAY dev \
+            "{name} has no route to {whom}: it needs a default route of its own, ip route add default via GATEWAY dev \
              {name} metric 700"
         ),
     }
@@ -78,7 +90,7 @@ fn neighbour_trouble(interface: &Interface, remote: IpAddr, way: Way) -> Option<
 }
 
 /// Says that what comes in is dropped, since the route to where it comes from leads by another interface.
-fn filter_trouble(interface: &Interface, remote: IpAddr) -> Option<String> {
+fn filter_trouble(interface: &Interface, remote: IpAddr, whom: &str) -> Option<String> {
     let name = &interface.name;
     let of = |name: &str| setting(&format!("ipv4/conf/{name}/rp_filter")).unwrap_or(0);
     // The larger of the two counts; 1 is strict.
@@ -93,7 +105,7 @@ fn filter_trouble(interface: &Interface, remote: IpAddr) -> Option<String> {
     let list = interfaces::list().unwrap_or_default();
     let other = list.into_iter().find(|at| at.index == back).map_or(String::new(), |at| at.name);
     Some(format!(
-        "this computer drops what comes from {remote} by {name}, since its route there leads by {other} and \
+        "this computer drops what comes from {whom} by {name}, since its route there leads by {other} and \
          net.ipv4.conf.{name}.rp_filter is 1, strict: sysctl -w net.ipv4.conf.{name}.rp_filter=2"
     ))
 }
@@ -141,6 +153,8 @@ mod tests {
         ip("address add 192.0.2.5/24 dev wifi");
         ip("address add 198.51.100.5/24 dev lte");
         assert!(told("wifi").starts_with("wifi has no route to 203.0.113.9"), "{}", told("wifi"));
+        let named = trouble_of_name(&interface("wifi"), "ground.example", false).unwrap();
+        assert!(named.starts_with("wifi has no route to ground.example"), "{named}");
         ip("route add default via 192.0.2.1 dev wifi metric 600");
         let neighbour = |state: &str| {
             ip(&format!("neighbour replace 192.0.2.1 dev wifi {state}"));

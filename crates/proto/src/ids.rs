@@ -38,7 +38,7 @@ pub struct Received {
     pub local: Option<IpAddr>,
     /// Where the sender is.
     pub source: Via,
-    /// The two ECN bits of the IP header.
+    /// The two ECN bits of the IP header. No session asks the network for marks, so none counts [specs/paths.md §6] (rule 4).
     pub ecn: u8,
 }
 
