@@ -49,8 +49,8 @@ impl Marks {
 
     /// Tells whether the next datagram with control is to be marked.
     pub(super) fn marks_next(&mut self) -> bool {
-        let in_doubt = self.lost >= DOUBT;
-        self.was_marked = !self.are_dropped() && !(in_doubt && self.was_marked);
+        let takes_turns = self.lost >= DOUBT && self.was_marked;
+        self.was_marked = !(self.are_dropped() || takes_turns);
         self.was_marked
     }
 
