@@ -37,9 +37,9 @@ fn talk(wire: &mut Wire, session: SessionId, time: Duration) -> usize {
 }
 
 /// Joins a drone of one link and a station.
-fn one_link(seed: u64) -> (Wire, SessionId) {
+fn one_link(seed: u64, drops_marked: &[usize]) -> (Wire, SessionId) {
     let mut wire = Wire::new(seed);
-    wire.drops_marked = true;
+    wire.drops_marked = drops_marked.to_vec();
     wire.add_drone(1, 0);
     wire.add_station(0);
     let (drone_key, station_key) = (wire.hosts[0].key, wire.hosts[1].key);
@@ -54,7 +54,7 @@ fn one_link(seed: u64) -> (Wire, SessionId) {
 
 #[test]
 fn a_network_that_drops_what_is_marked_carries_a_session_and_control_unmarked() {
-    let (mut wire, session) = one_link(1);
+    let (mut wire, session) = one_link(1, &[0, 1]);
     wire.run_for(3 * SECOND);
     assert_eq!(wire.hosts[0].connections(), 1, "a handshake goes unmarked in turn");
     talk(&mut wire, session, 3 * SECOND);
@@ -71,7 +71,7 @@ fn a_network_that_drops_what_is_marked_carries_a_session_and_control_unmarked() 
     wire.run_for(130 * SECOND);
     assert!(wire.hosts[0].count(|event| *event == Event::Rekeyed) >= 1);
     // One day the network takes them again: that is tried once a minute.
-    wire.drops_marked = false;
+    wire.drops_marked.clear();
     wire.run_for(70 * SECOND);
     assert!(paths(&wire).concat().iter().all(|path| !path.marks_dropped));
     let before = wire.marked.len();
@@ -80,12 +80,25 @@ fn a_network_that_drops_what_is_marked_carries_a_session_and_control_unmarked() 
 }
 
 #[test]
+fn one_direction_that_drops_what_is_marked_is_used_unmarked_and_the_other_one_marked() {
+    for from in 0..2 {
+        let (mut wire, session) = one_link(4, &[from]);
+        wire.run_for(3 * SECOND);
+        assert_eq!(wire.hosts[0].connections(), 1);
+        talk(&mut wire, session, 3 * SECOND);
+        let dropped: Vec<bool> = paths(&wire).concat().iter().map(|it| it.marks_dropped).collect();
+        assert_eq!(dropped, [from == 0, from == 1]);
+        assert_eq!(talk(&mut wire, session, 10 * SECOND), 0);
+    }
+}
+
+#[test]
 fn a_link_that_begins_to_drop_what_is_marked_is_used_unmarked_and_the_other_one_marked() {
     let (mut wire, session) = Wire::pair(2);
     wire.run_for(SECOND);
     assert_eq!(talk(&mut wire, session, 3 * SECOND), 0);
     assert!(paths(&wire).concat().iter().all(|path| !path.marks_dropped));
-    wire.drops_marked = true;
+    wire.drops_marked = vec![0, 1];
     assert_eq!(talk(&mut wire, session, 5 * SECOND), 0);
     for end in paths(&wire) {
         let dropped: Vec<bool> = end.iter().map(|path| path.marks_dropped).collect();

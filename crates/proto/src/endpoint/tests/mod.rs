@@ -120,8 +120,8 @@ struct Wire {
     firewall: Option<BTreeSet<(SocketAddr, SocketAddr)>>,
     /// The kernel of the drone's first interface and of its station refuses one datagram of so many.
     refuses_every: Option<u64>,
-    /// The drone's first link drops what is marked as control.
-    drops_marked: bool,
+    /// The drone's first link drops what is marked as control, from the hosts of these places.
+    drops_marked: Vec<usize>,
     /// What a middle box writes into the field for congestion.
     ecn: u8,
     /// Everything that was ever sent.
@@ -148,7 +148,7 @@ impl Wire {
             eavesdropper: None,
             firewall: None,
             refuses_every: None,
-            drops_marked: false,
+            drops_marked: Vec::new(),
             ecn: 0,
             log: Vec::new(),
             marked: Vec::new(),
@@ -258,7 +258,7 @@ impl Wire {
                 if urgent {
                     self.marked.push((self.now, source, destination));
                     let first = self.hosts[0].addresses[0];
-                    if self.drops_marked && [source, destination].contains(&first) {
+                    if self.drops_marked.contains(&host) && [source, destination].contains(&first) {
                         continue;
                     }
                 }
