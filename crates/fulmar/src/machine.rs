@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use proto::Duration;
-use sys::interfaces;
+use sys::interfaces::{self, Interface};
 
 use crate::config::{
     Config, EndpointConfig, EndpointKind, HopConfig, PathConfig, RelayFile, Remote,
@@ -27,6 +27,11 @@ const USUAL_SPEEDS: [u32; 21] = [
     576_000, 921_600, 1_000_000, 1_152_000, 1_500_000, 2_000_000, 2_500_000, 3_000_000, 3_500_000,
     4_000_000,
 ];
+
+/// Bytes around a full packet of the tunnel: IPv4, UDP, ours.
+const HEADERS: u32 = 28 + 28 + 17;
+/// The longest packet that every link must carry.
+const LEAST_MTU: u32 = 576;
 
 /// How long `fulmar check` waits for a resolver that does not answer.
 const RESOLVED_WITHIN: Duration = Duration::from_secs(5);
@@ -53,6 +58,8 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     for path in config.paths.iter().filter(|path| path.relay.is_none()) {
         let lacks = interface_trouble(&path.interface, path.is_ipv6());
         warnings.extend(lacks.map(|lacks| format!("path \"{}\": {lacks}", path.name)));
+        let narrow = narrowness(config, path, &interfaces);
+        warnings.extend(narrow.map(|narrow| format!("path \"{}\": {narrow}", path.name)));
     }
     warnings.extend(name_troubles(&config.paths));
     for listen in &config.listens {
@@ -81,6 +88,24 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let own = interfaces.iter().flat_map(|interface| &interface.addresses).filter(|at| is_own(at));
     warnings.extend(config.warnings_of_own(&own.copied().collect::<Vec<_>>()));
     warnings
+}
+
+/// Says where full packets of the tunnel are longer than what an interface carries beside our headers.
+fn narrowness(config: &Config, path: &PathConfig, interfaces: &[Interface]) -> Option<String> {
+    let tunnel = config.tunnel.as_ref()?;
+    let found = interfaces.iter().find(|interface| interface.name == path.interface)?;
+    let (name, mtu) = (&path.interface, found.mtu);
+    if mtu < LEAST_MTU {
+        return Some(format!("{name} carries packets of {mtu} bytes, and needs {LEAST_MTU}"));
+    }
+    let headers = if path.is_ipv6() { HEADERS + 20 } else { HEADERS };
+    (mtu < u32::from(tunnel.mtu) + headers).then(|| {
+        format!(
+            "{name} carries packets of {mtu} bytes: those of the tunnel ({}) go in pieces there, which costs some of \
+             its rate",
+            tunnel.mtu
+        )
+    })
 }
 
 /// Returns what of a relay's file does not fit.

@@ -139,6 +139,8 @@ pub struct PathStatus {
     pub believed_queue: Option<u64>,
     /// UDP payload that the path is known to carry, bytes.
     pub mtu: usize,
+    /// Datagrams that went in pieces, being longer than that.
+    pub cut: u64,
     /// Datagrams and UDP payload bytes sent.
     pub sent: (u64, u64),
     /// Datagrams and UDP payload bytes received.

@@ -29,7 +29,7 @@ const PATHS: &[Column<PathReport>] = &[
     ("out", |path| figure(path, Some(rate(path.out_mbps)))),
     ("in", |path| figure(path, Some(rate(path.in_mbps)))),
     ("can carry", |path| figure(path, path.can_carry_mbps.map(rate))),
-    ("mtu", |path| figure(path, Some(path.mtu.to_string()))),
+    ("mtu", |path| figure(path, Some(fits(path)))),
     ("what is wrong", |path| if_any(&path.trouble, "ok")),
 ];
 
@@ -94,6 +94,14 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("what", |endpoint| endpoint.description.clone()),
 ];
 
+/// Says what a path carries in one piece, and how much went in several.
+fn fits(path: &PathReport) -> String {
+    match path.cut_datagrams {
+        0 => path.mtu.to_string(),
+        cut => format!("{}, {cut} cut", path.mtu),
+    }
+}
+
 /// Tells whether a path that works is a backup that nothing calls for.
 pub(super) fn is_in_reserve(path: &PathReport) -> bool {
     path.state == "active" && path.backup && path.in_use.is_empty()
@@ -134,6 +142,8 @@ pub(crate) fn table(report: &Report) -> String {
             (tunnel.spoofed, "from a wrong address"),
             (tunnel.too_large, "too large"),
             (tunnel.refused, "turned away"),
+            (tunnel.misleading, "about routes"),
+            (tunnel.put_back, "times put right"),
         ]);
         if !more.is_empty() {
             let _ = write!(text, ", {more}");

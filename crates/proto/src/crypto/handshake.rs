@@ -23,7 +23,7 @@ use crate::wire::{DatagramType, Reader};
 
 const NOISE: &str = "Noise_IKpsk2_25519_AESGCM_BLAKE2s";
 /// Bound into every handshake: two versions of this protocol never agree on keys.
-const VERSION: &[u8; 8] = b"fulmar 4";
+const VERSION: &[u8; 8] = b"fulmar 5";
 
 /// Sets mac3 apart from the codes that cover only a datagram.
 const MAC3: &[u8] = b"fulmar mac3";

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PathUseFrame, RankFrame, Reader,
-    RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PathUseFrame, PieceFrame, RankFrame,
+    Reader, RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -57,6 +57,8 @@ pub(crate) enum Frame<'a> {
     Combination(CombinationFrame<'a>),
     /// Says that a generation is decoded.
     Decoded { generation: u64 },
+    /// Carries a piece of the frames of a datagram.
+    Piece(PieceFrame<'a>),
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },
     /// Lists messages that came in and were not passed on.
@@ -155,6 +157,7 @@ const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
 const CLOCK: u8 = 0x0a;
 const DROPPED: u8 = 0x0b;
+const PIECE: u8 = 0x0f;
 /// Bytes of a CLOCK frame.
 const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
@@ -189,10 +192,13 @@ impl Frame<'_> {
 
     /// Tells whether the peer waits for the acknowledgement: it learns of silence by it.
     pub(crate) fn is_urgent(&self) -> bool {
-        matches!(
-            self,
-            Self::Control(_) | Self::LaneFloor { .. } | Self::Ping | Self::PathChallenge { .. }
-        )
+        match self {
+            Self::Control(_) | Self::LaneFloor { .. } | Self::Ping | Self::PathChallenge { .. } => {
+                true
+            }
+            Self::Piece(piece) => piece.urgent,
+            _ => false,
+        }
     }
 
     /// Tells whether its receiver passes it on in order: what is missing before it holds it up.
@@ -208,6 +214,7 @@ impl Frame<'_> {
             Self::Feedback(_) => 2,
             Self::TunnelRepair(_) => 4,
             Self::Combination(_) => 8,
+            Self::Piece(_) => 16,
             _ => 0,
         }
     }
@@ -235,6 +242,7 @@ impl Frame<'_> {
             Self::TunnelRepair(repair) => repair.encoded_len(),
             Self::Combination(combination) => 1 + combination.encoded_len(),
             Self::Decoded { generation } => 1 + varint_len(*generation),
+            Self::Piece(piece) => 1 + piece.encoded_len(),
         }
     }
 
@@ -303,6 +311,10 @@ impl Frame<'_> {
                 out.push(DECODED);
                 put_varint(*generation, out);
             }
+            Self::Piece(piece) => {
+                out.push(PIECE);
+                piece.encode(out);
+            }
             Self::Clock { clock_us } => {
                 out.push(CLOCK);
                 out.extend_from_slice(&clock_us.to_le_bytes());
@@ -332,6 +344,7 @@ impl<'a> Frame<'a> {
                     .into(),
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
+            PIECE => Self::Piece(PieceFrame::decode(reader)?),
             PATH_USE => Self::PathUse(PathUseFrame::decode(reader)?),
             DROPPED => Self::Dropped(DroppedFrame {
                 unlisted: reader.varint()?,

@@ -6,6 +6,7 @@ mod hostile;
 mod memory;
 mod moves;
 mod one_link;
+mod pieces;
 mod restart;
 mod revoked;
 mod tunnel;
