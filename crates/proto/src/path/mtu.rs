@@ -2,7 +2,7 @@
 //! [specs/paths.md §4] (rule 6).
 //!
 //! Starts at what nearly every link carries, or at what the interface says where that is less, tries the
-//! largest first and then the middle of what is left, one probe at a time. A size is given up after three
+//! largest first, then the start itself, and then the middle of what is left, one probe at a time. A size is given up after three
 //! probes. What no packet has proven is given up as soon as such packets vanish while smaller ones arrive:
 //! meanwhile longer datagrams go in pieces, so that costs bytes, and nothing else. When large packets that
 //! were proven vanish, the path has become a black hole for them: back to the start.
@@ -60,6 +60,8 @@ pub(super) struct MtuDiscovery {
     /// Sizes from here on up are known to be too large.
     too_large: usize,
     failures: u32,
+    /// A probe of the largest size was lost: now the size in use is to be proven first.
+    largest_tried: bool,
     in_flight: bool,
     search_at: Instant,
     /// When the last search ended, and how long after it there is another where that is needed.
@@ -90,6 +92,7 @@ impl MtuDiscovery {
             limit: MAX_DATAGRAM,
             too_large: MAX_DATAGRAM + 1,
             failures: 0,
+            largest_tried: false,
             in_flight: false,
             search_at: now,
             ended_at: now,
@@ -108,7 +111,7 @@ impl MtuDiscovery {
         }
         self.limit = limit;
         (self.current, self.proven) = (self.current.min(limit), self.proven.min(limit));
-        (self.too_large, self.failures) = (MAX_DATAGRAM + 1, 0);
+        (self.too_large, self.failures, self.largest_tried) = (MAX_DATAGRAM + 1, 0, false);
         (self.search_at, self.again) = (now, SEARCH_SOON);
     }
 
@@ -138,8 +141,12 @@ impl MtuDiscovery {
         if self.in_flight || now < self.search_at {
             return None;
         }
+        if self.current > self.proven && self.largest_tried {
+            return Some(self.current);
+        }
         let open = self.open();
-        if self.too_large > self.limit { open.last().copied() } else { open.get(open.len() / 2).copied() }
+        let middle = open.get(open.len() / 2);
+        if self.too_large > self.limit { open.last().copied() } else { middle.copied() }
     }
 
     /// Returns when the next search begins, if none is under way.
@@ -171,6 +178,10 @@ impl MtuDiscovery {
 
     pub(super) fn on_probe_lost(&mut self, now: Instant, size: usize) {
         self.in_flight = false;
+        if self.current > self.proven && !self.largest_tried {
+            self.largest_tried = true;
+            return;
+        }
         self.failures += 1;
         if self.failures < PROBES {
             return;
@@ -190,6 +201,7 @@ impl MtuDiscovery {
             self.hole = Hole::none(now);
         } else {
             self.hole.small_arrived = true;
+            self.doubt_unproven(now);
         }
     }
 
@@ -198,32 +210,38 @@ impl MtuDiscovery {
         if bytes <= LEAST_DATAGRAM {
             return;
         }
-        let hole = &mut self.hole;
-        if hole.lost == 0 {
-            (hole.since, hole.small_arrived) = (now, false);
-        }
-        hole.lost += 1;
-        hole.bytes = hole.bytes.min(bytes);
-        let Hole { lost, since, bytes, small_arrived } = *hole;
-        if !small_arrived {
-            return;
-        }
+        self.hole.add(now, bytes);
+        let Hole { lost, since, bytes, small_arrived } = self.hole;
+        let lasts = lost >= BLACK_HOLE && now.since(since) >= BLACK_HOLE_TIME;
         if bytes > self.proven {
-            if lost >= UNPROVEN {
-                (self.current, self.search_at) = (self.proven, now);
-                self.hole = Hole::none(now);
-            }
-        } else if lost >= BLACK_HOLE && now.since(since) >= BLACK_HOLE_TIME {
+            self.doubt_unproven(now);
+        } else if small_arrived && lasts {
             let limit = self.limit;
             *self = Self { limit, ..Self::new(now + BLACK_HOLE_PAUSE) };
             self.current = self.current.min(limit);
         }
     }
 
-    /// Forgets a probe whose fate will never be known.
-    pub(super) fn on_silence(&mut self) {
+    /// Forgets a probe whose fate will never be known. Packets of data of these sizes were given up because the path
+    /// has fallen silent: if they are why, small ones arrive again before they do.
+    pub(super) fn on_silence(&mut self, now: Instant, lost: impl Iterator<Item = usize>) {
         self.in_flight = false;
-        self.hole.lost = 0;
+        if self.hole.bytes <= self.proven {
+            self.hole = Hole::none(now);
+        }
+        for bytes in lost.filter(|bytes| *bytes > self.proven) {
+            self.hole.add(now, bytes);
+        }
+    }
+
+    /// Gives up sizes that nothing has proven, where such packets vanish and smaller ones arrive.
+    fn doubt_unproven(&mut self, now: Instant) {
+        let Hole { lost, bytes, small_arrived, .. } = self.hole;
+        let is_unproven = lost >= UNPROVEN && bytes > self.proven;
+        if is_unproven && small_arrived {
+            (self.current, self.search_at) = (self.proven, now);
+            self.hole = Hole::none(now);
+        }
     }
 
     /// Lists the sizes that may still be found to fit.
@@ -259,6 +277,14 @@ impl MtuDiscovery {
 impl Hole {
     fn none(now: Instant) -> Self {
         Self { lost: 0, since: now, bytes: usize::MAX, small_arrived: false }
+    }
+
+    fn add(&mut self, now: Instant, bytes: usize) {
+        if self.lost == 0 {
+            (self.since, self.small_arrived) = (now, false);
+        }
+        self.lost += 1;
+        self.bytes = self.bytes.min(bytes);
     }
 }
 
@@ -339,6 +365,16 @@ mod tests {
         mtu.on_lost(Instant::ZERO, 700);
         assert_eq!((mtu.current(), mtu.probe(Instant::ZERO)), (548, Some(1_472)));
         assert_eq!(search(&mut mtu, Instant::ZERO, 972).0, 972);
+        // All that is under way is too long: that looks like silence, until a probe is answered.
+        let mut mtu = MtuDiscovery::new(Instant::ZERO);
+        mtu.on_silence(Instant::ZERO, [1_200; 3].into_iter());
+        assert_eq!(mtu.current(), 1_200);
+        mtu.on_acked(Instant::ZERO, 40);
+        assert_eq!(mtu.current(), 548);
+        search(&mut mtu, Instant::ZERO, 972);
+        mtu.on_silence(Instant::ZERO, [972; 30].into_iter());
+        mtu.on_acked(Instant::ZERO, 40);
+        assert_eq!(mtu.current(), 972, "that is silence");
     }
 
     #[test]

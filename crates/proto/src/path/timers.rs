@@ -71,7 +71,7 @@ impl Path {
         let view = self.health_view(now);
         if self.state == PathState::Suspected {
             let lost = self.sent.give_up_before(now - view.overdue_after(true));
-            self.on_given_up(lost, outcome);
+            self.on_given_up(now, lost, outcome);
             self.probe_wanted |= self.probe_at <= now;
             return;
         }
@@ -116,14 +116,15 @@ impl Path {
         self.was_thin = self.may_be_thin(now);
         self.bottleneck.forget_rates();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
-        self.on_given_up(lost, outcome);
+        self.on_given_up(now, lost, outcome);
         self.change_state(PathState::Suspected, outcome);
     }
 
     /// Reports packets that silence cost: neither the loss estimate nor the congestion controller
     /// hears of them.
-    fn on_given_up(&mut self, lost: Vec<SentPacket>, outcome: &mut Outcome) {
-        self.mtu.on_silence();
+    fn on_given_up(&mut self, now: Instant, lost: Vec<SentPacket>, outcome: &mut Outcome) {
+        let data = lost.iter().filter(|packet| !packet.is_mtu_probe());
+        self.mtu.on_silence(now, data.map(|packet| packet.bytes.into()));
         self.counters.packets_lost += lost.len() as u64;
         outcome.lost.extend(lost);
     }
@@ -181,7 +182,7 @@ impl Path {
 
     fn give_up(&mut self, state: PathState, now: Instant, outcome: &mut Outcome) {
         let lost = self.sent.give_up_before(now + AFTER_ALL);
-        self.on_given_up(lost, outcome);
+        self.on_given_up(now, lost, outcome);
         self.suspicion = None;
         self.doubtful = false;
         self.probe_wanted = false;
