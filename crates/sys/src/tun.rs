@@ -22,8 +22,11 @@ const LARGEST: usize = 65_535;
 
 /// Settings of the kernel by which it would believe what comes out of the interface: other routers, another router for
 /// an address. Their value is 0.
-const BELIEFS: [&str; 3] =
-    ["ipv6/conf/NAME/accept_ra", "ipv6/conf/NAME/accept_redirects", "ipv4/conf/NAME/accept_redirects"];
+const BELIEFS: [&str; 3] = [
+    "ipv6/conf/NAME/accept_ra",
+    "ipv6/conf/NAME/accept_redirects",
+    "ipv4/conf/NAME/accept_redirects",
+];
 
 /// Reads and writes the IP packets of a TUN interface.
 pub struct Tun {

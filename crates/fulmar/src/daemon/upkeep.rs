@@ -136,7 +136,10 @@ impl Look {
         }
         for net in &config.addresses {
             // Those of IPv6 go when the interface does; the list of addresses leaves prefixes out.
-            look.note(format!("its address {net}"), add_address(device, net.addr(), net.prefix_len()));
+            look.note(
+                format!("its address {net}"),
+                add_address(device, net.addr(), net.prefix_len()),
+            );
         }
         for net in routes {
             let done = device.add_route(net.network(), net.prefix_len());

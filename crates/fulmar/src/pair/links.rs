@@ -121,13 +121,13 @@ mod tests {
         let interface = |name: &str, running, addresses: &[&str]| {
             let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
             Interface {
-            index: 1,
-            name: name.into(),
-            is_up: running,
-            running,
-            mtu: 1_500,
-            addresses,
-        }
+                index: 1,
+                name: name.into(),
+                is_up: running,
+                running,
+                mtu: 1_500,
+                addresses,
+            }
         };
         let interfaces = [
             interface("lo", true, &["127.0.0.1", "::1"]),

@@ -121,7 +121,11 @@ fn links_that_carry_little_carry_the_tunnel() {
         }
         let carries = u64::from(mtu) - 28;
         let status = drone.wait_for("the size is known", |status| {
-            status["peers"][0]["paths"].as_array().unwrap().iter().all(|path| path["mtu"] == carries)
+            status["peers"][0]["paths"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|path| path["mtu"] == carries)
         });
         assert!(status["peers"][0]["paths"][0]["cut_datagrams"].as_u64() > Some(0), "{status:#}");
         let table = drone.table();
@@ -138,10 +142,9 @@ fn what_somebody_takes_from_the_tunnels_interface_is_put_back() {
     let rig = Rig::new(1);
     let more = "[tunnel]\naddress = [\"10.77.0.2/24\", \"fd00:77::2/64\"]\n";
     let text = rig.head("station", "drone", "10.77.0.1/32\", \"10.99.0.0/16\", \"fd00:99::/64");
-    let text = text.replace("allowed_addresses = \"", "allowed_addresses = [\"").replace(
-        "fd00:99::/64\"",
-        "fd00:99::/64\"]",
-    );
+    let text = text
+        .replace("allowed_addresses = \"", "allowed_addresses = [\"")
+        .replace("fd00:99::/64\"", "fd00:99::/64\"]");
     let station = rig.start(
         "station",
         &rig.station,

@@ -75,9 +75,7 @@ impl Session {
         };
         let is_symbol = selected.policy.is_plain() && self.deliveries.is_symbol(packet);
         let limit = match is_symbol {
-            true => {
-                self.payload_limit(Tier::Bulk).saturating_sub(self.deliveries.beyond_control())
-            }
+            true => self.payload_limit(Tier::Bulk).saturating_sub(self.deliveries.beyond_control()),
             false => self.payload_limit(selected.policy.class.tier()),
         };
         check_length(packet, limit)?;

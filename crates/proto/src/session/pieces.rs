@@ -22,9 +22,8 @@ use crate::wire::{DATA_HEADER, DATA_OVERHEAD, Frame, PIECE_OVERHEAD, PieceFrame}
 /// Bytes of all pieces of a datagram.
 const JOINED: usize = limits::MAX_DATAGRAM - DATA_OVERHEAD;
 // What the narrowest path carries of each suffices.
-const _: () = assert!(
-    limits::PIECES * (limits::LEAST_DATAGRAM - DATA_OVERHEAD - PIECE_OVERHEAD) >= JOINED
-);
+const _: () =
+    assert!(limits::PIECES * (limits::LEAST_DATAGRAM - DATA_OVERHEAD - PIECE_OVERHEAD) >= JOINED);
 
 /// Cuts datagrams, and follows what becomes of their pieces.
 #[derive(Debug, Default)]
@@ -221,11 +220,7 @@ mod tests {
         pieces
     }
 
-    fn join(
-        joiner: &mut Joiner,
-        now: Instant,
-        piece: &[u8],
-    ) -> Result<Option<Vec<u8>>, Rejection> {
+    fn join(joiner: &mut Joiner, now: Instant, piece: &[u8]) -> Result<Option<Vec<u8>>, Rejection> {
         match Frames::new(piece).next() {
             Some(Ok(Frame::Piece(piece))) => joiner.handle_piece(now, PATH, &piece),
             other => panic!("no piece: {other:?}"),

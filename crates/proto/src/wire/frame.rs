@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PathUseFrame, PieceFrame, RankFrame,
-    Reader, RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PIECE, PathUseFrame, PieceFrame,
+    RankFrame, Reader, RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -157,7 +157,6 @@ const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
 const CLOCK: u8 = 0x0a;
 const DROPPED: u8 = 0x0b;
-const PIECE: u8 = 0x0f;
 /// Bytes of a CLOCK frame.
 const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
@@ -242,7 +241,7 @@ impl Frame<'_> {
             Self::TunnelRepair(repair) => repair.encoded_len(),
             Self::Combination(combination) => 1 + combination.encoded_len(),
             Self::Decoded { generation } => 1 + varint_len(*generation),
-            Self::Piece(piece) => 1 + piece.encoded_len(),
+            Self::Piece(piece) => piece.encoded_len(),
         }
     }
 
@@ -311,10 +310,7 @@ impl Frame<'_> {
                 out.push(DECODED);
                 put_varint(*generation, out);
             }
-            Self::Piece(piece) => {
-                out.push(PIECE);
-                piece.encode(out);
-            }
+            Self::Piece(piece) => piece.encode(out),
             Self::Clock { clock_us } => {
                 out.push(CLOCK);
                 out.extend_from_slice(&clock_us.to_le_bytes());

@@ -6,6 +6,8 @@ use crate::limits;
 /// Bytes of a PIECE frame around its payload, at most.
 pub(crate) const PIECE_OVERHEAD: usize = 1 + 2 + 1 + 2;
 
+/// Type of the frame.
+pub(super) const PIECE: u8 = 0x0f;
 const PLACE: u8 = 0x03;
 const COUNT_SHIFT: u8 = 2;
 const URGENT: u8 = 0x10;
@@ -26,12 +28,13 @@ pub(crate) struct PieceFrame<'a> {
 }
 
 impl<'a> PieceFrame<'a> {
-    /// Returns how many bytes follow the type.
+    /// Returns how many bytes [`PieceFrame::encode`] appends, the type included.
     pub(super) fn encoded_len(&self) -> usize {
-        3 + varint_len(self.payload.len() as u64) + self.payload.len()
+        4 + varint_len(self.payload.len() as u64) + self.payload.len()
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(PIECE);
         out.extend_from_slice(&self.datagram.to_le_bytes());
         let urgent = if self.urgent { URGENT } else { 0 };
         out.push(self.place | self.count.saturating_sub(1) << COUNT_SHIFT | urgent);
