@@ -14,7 +14,7 @@ use sys::tun::Tun;
 
 use crate::config::TunnelConfig;
 
-/// Time until the next look after something was put back.
+/// Time until the next look, and after something was put back at first.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest that this becomes, where something is taken away again and again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ impl Upkeep {
 
     /// Tells whether to look now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.is_due && self.next <= now
+        (self.is_due || self.trouble.is_some()) && self.next <= now
     }
 
     /// Returns how many times something was put back.
@@ -63,7 +63,8 @@ impl Upkeep {
 
     /// Notes what a look has put back, and what it could not.
     pub(super) fn on_look(&mut self, now: Instant, interface: &str, look: &Look) {
-        self.is_due = false;
+        // A host where much changes is not looked at more often than this.
+        (self.is_due, self.next) = (false, now + PAUSE);
         if now.since(self.mended_at) >= CALM {
             (self.pause, self.trouble) = (PAUSE, None);
         }
@@ -101,8 +102,7 @@ impl Upkeep {
     }
 
     fn fail(&mut self, now: Instant, interface: &str, failed: String) {
-        // Nothing need change for it to go another time.
-        (self.is_due, self.next) = (true, now + LONGEST_PAUSE);
+        self.next = now + LONGEST_PAUSE;
         if self.trouble.as_ref() != Some(&failed) {
             tracing::warn!("tunnel {interface}: {failed}");
         }

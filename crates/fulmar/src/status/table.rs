@@ -17,6 +17,9 @@ const NOTHING: &str = "–";
 /// The word at the head of a column, and what stands in it.
 pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
+/// What a path carries over plain Ethernet at least: nothing is too long for it.
+const ETHERNET: usize = 1_452;
+
 const PATHS: &[Column<PathReport>] = &[
     ("path", |path| path.name.clone()),
     ("interface", |path| path.interface.clone()),
@@ -94,11 +97,12 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("what", |endpoint| endpoint.description.clone()),
 ];
 
-/// Says what a path carries in one piece, and how much went in several.
+/// Says what a path carries in one piece and, where that is little, how many datagrams went in several: elsewhere it is those
+/// that left before it was known.
 fn fits(path: &PathReport) -> String {
     match path.cut_datagrams {
-        0 => path.mtu.to_string(),
-        cut => format!("{}, {cut} cut", path.mtu),
+        cut if cut > 0 && path.mtu < ETHERNET => format!("{}, {cut} cut", path.mtu),
+        _ => path.mtu.to_string(),
     }
 }
 
