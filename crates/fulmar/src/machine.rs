@@ -90,24 +90,6 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     warnings
 }
 
-/// Says where full packets of the tunnel are longer than what an interface carries beside our headers.
-fn narrowness(config: &Config, path: &PathConfig, interfaces: &[Interface]) -> Option<String> {
-    let tunnel = config.tunnel.as_ref()?;
-    let found = interfaces.iter().find(|interface| interface.name == path.interface)?;
-    let (name, mtu) = (&path.interface, found.mtu);
-    if mtu < LEAST_MTU {
-        return Some(format!("{name} carries packets of {mtu} bytes, and needs {LEAST_MTU}"));
-    }
-    let headers = if path.is_ipv6() { HEADERS + 20 } else { HEADERS };
-    (mtu < u32::from(tunnel.mtu) + headers).then(|| {
-        format!(
-            "{name} carries packets of {mtu} bytes: those of the tunnel ({}) go in pieces there, which costs some of \
-             its rate",
-            tunnel.mtu
-        )
-    })
-}
-
 /// Returns what of a relay's file does not fit.
 pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
     let interfaces = match interfaces::list() {
@@ -125,6 +107,24 @@ pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
     let mut warnings: Vec<String> = hops.into_iter().filter_map(trouble).collect();
     warnings.extend(status_trouble(&config.status));
     warnings
+}
+
+/// Says where full packets of the tunnel are longer than what an interface carries beside our headers.
+fn narrowness(config: &Config, path: &PathConfig, interfaces: &[Interface]) -> Option<String> {
+    let tunnel = config.tunnel.as_ref()?;
+    let found = interfaces.iter().find(|interface| interface.name == path.interface)?;
+    let (name, mtu) = (&path.interface, found.mtu);
+    if mtu < LEAST_MTU {
+        return Some(format!("{name} carries packets of {mtu} bytes, and needs {LEAST_MTU}"));
+    }
+    let headers = if path.is_ipv6() { HEADERS + 20 } else { HEADERS };
+    (mtu < u32::from(tunnel.mtu) + headers).then(|| {
+        format!(
+            "{name} carries packets of {mtu} bytes: those of the tunnel ({}) go in pieces there, which costs some of \
+             its rate",
+            tunnel.mtu
+        )
+    })
 }
 
 /// Looks up every name that paths have; says what is wrong with which, or that nobody answered.

@@ -325,7 +325,7 @@ impl Daemon {
     }
 
     /// Tells paths how long packets are that their interfaces carry.
-    pub(super) fn follow_mtus(&mut self, now: Instant) {
+    fn follow_mtus(&mut self, now: Instant) {
         let Self { endpoint, sockets, .. } = self;
         endpoint.set_interface_mtus(now, |interface| sockets.interface_mtu(interface));
     }

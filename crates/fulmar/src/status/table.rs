@@ -97,15 +97,6 @@ const ENDPOINTS: &[Column<EndpointReport>] = &[
     ("what", |endpoint| endpoint.description.clone()),
 ];
 
-/// Says what a path carries in one piece and, where that is little, how many datagrams went in several: elsewhere it is those
-/// that left before it was known.
-fn fits(path: &PathReport) -> String {
-    match path.cut_datagrams {
-        cut if cut > 0 && path.mtu < ETHERNET => format!("{}, {cut} cut", path.mtu),
-        _ => path.mtu.to_string(),
-    }
-}
-
 /// Tells whether a path that works is a backup that nothing calls for.
 pub(super) fn is_in_reserve(path: &PathReport) -> bool {
     path.state == "active" && path.backup && path.in_use.is_empty()
@@ -219,6 +210,15 @@ pub(super) fn rows<'a, T: 'a>(
 
 pub(super) fn or_nothing(value: Option<String>) -> String {
     value.unwrap_or_else(|| NOTHING.to_owned())
+}
+
+/// Says what a path carries in one piece and, where that is little, how many datagrams went in several: elsewhere it is those
+/// that left before it was known.
+fn fits(path: &PathReport) -> String {
+    match path.cut_datagrams {
+        cut if cut > 0 && path.mtu < ETHERNET => format!("{}, {cut} cut", path.mtu),
+        _ => path.mtu.to_string(),
+    }
 }
 
 /// Says what a path is good for, and whether it is a backup.
