@@ -39,7 +39,7 @@ mod tests {
 
     fn interface(name: &str, running: bool, addresses: &[&str]) -> Interface {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        Interface { index: 1, name: name.into(), running, addresses }
+        Interface { index: 1, name: name.into(), is_up: running, running, mtu: 1_500, addresses }
     }
 
     #[test]

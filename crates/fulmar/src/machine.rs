@@ -29,6 +29,11 @@ const USUAL_SPEEDS: [u32; 21] = [
     4_000_000,
 ];
 
+/// Bytes around a full packet of the tunnel: IPv4, UDP, ours.
+const HEADERS: u32 = 28 + 28 + 17;
+/// The longest packet that every link must carry.
+const LEAST_MTU: u32 = 576;
+
 /// How long `fulmar check` waits for a resolver that does not answer.
 const RESOLVED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -54,6 +59,8 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     for path in config.paths.iter().filter(|path| path.relay.is_none()) {
         let lacks = interface_trouble(&path.interface, path.is_ipv6());
         warnings.extend(lacks.map(|lacks| format!("path \"{}\": {lacks}", path.name)));
+        let narrow = narrowness(config, path, &interfaces);
+        warnings.extend(narrow.map(|narrow| format!("path \"{}\": {narrow}", path.name)));
     }
     warnings.extend(config.paths.iter().flat_map(|path| way_troubles(path, &interfaces)));
     warnings.extend(name_troubles(&config.paths));
@@ -120,6 +127,24 @@ fn way_troubles(path: &PathConfig, interfaces: &[Interface]) -> Vec<String> {
     };
     let troubles = path.remotes.iter().filter_map(trouble);
     troubles.map(|trouble| format!("path \"{}\": {trouble}", path.name)).collect()
+}
+
+/// Says where full packets of the tunnel are longer than what an interface carries beside our headers.
+fn narrowness(config: &Config, path: &PathConfig, interfaces: &[Interface]) -> Option<String> {
+    let tunnel = config.tunnel.as_ref()?;
+    let found = interfaces.iter().find(|interface| interface.name == path.interface)?;
+    let (name, mtu) = (&path.interface, found.mtu);
+    if mtu < LEAST_MTU {
+        return Some(format!("{name} carries packets of {mtu} bytes, and needs {LEAST_MTU}"));
+    }
+    let headers = if path.is_ipv6() { HEADERS + 20 } else { HEADERS };
+    (mtu < u32::from(tunnel.mtu) + headers).then(|| {
+        format!(
+            "{name} carries packets of {mtu} bytes: those of the tunnel ({}) go in pieces there, which costs some of \
+             its rate",
+            tunnel.mtu
+        )
+    })
 }
 
 /// Looks up every name that paths have; says what is wrong with which, or that nobody answered.

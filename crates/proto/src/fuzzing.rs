@@ -99,6 +99,25 @@ pub fn tunnel_symbols(bytes: &[u8]) {
     crate::delivery::tunnel::drive(bytes);
 }
 
+/// Joins pieces of datagrams that say what the bytes say; each is followed by how much time passes.
+pub fn join_pieces(mut plaintext: &[u8]) {
+    let (mut joiner, mut now) = (crate::session::pieces::Joiner::default(), Instant::ZERO);
+    let bound = limits::OPEN_DATAGRAMS * (limits::MAX_DATAGRAM + limits::BESIDE);
+    while let Some((&head, rest)) = plaintext.split_first() {
+        let (frame, rest) = rest.split_at(rest.len().min(usize::from(head)));
+        plaintext = rest;
+        let Some(Ok(Frame::Piece(piece))) = Frames::new(frame).next() else { continue };
+        now += Duration::from_millis(u64::from(head) * 8);
+        if let Ok(Some(whole)) = joiner.handle_piece(now, PathId(head % 2), &piece) {
+            assert!(whole.len() <= limits::MAX_DATAGRAM);
+            decode_frames(&whole);
+        }
+        assert!(joiner.held() <= bound);
+    }
+    joiner.tidy(now + limits::OPEN_FOR);
+    assert_eq!(joiner.held(), 0);
+}
+
 /// Joins both halves of the tunnel's coded generations by two paths that do what the bytes say.
 pub fn tunnel_generations(bytes: &[u8]) {
     crate::delivery::tunnel::drive_generations(bytes);

@@ -84,8 +84,16 @@ pub(crate) const BESIDE_GENERATION: usize = 1 << 10;
 pub(crate) const DECODED_TO_TELL: usize = 1_024;
 /// The largest UDP payload that a path is probed for.
 pub(crate) const MAX_DATAGRAM: usize = 1_472;
-/// The UDP payload that every path must carry.
+/// The UDP payload that nearly every link carries.
 pub(crate) const MIN_DATAGRAM: usize = 1_200;
+/// The UDP payload that every path must carry: that of the 576 bytes of IPv4 which every host takes [RFC 791 §3.1].
+pub(crate) const LEAST_DATAGRAM: usize = 576 - IP_AND_UDP as usize;
+/// Pieces of one datagram.
+pub(crate) const PIECES: usize = 4;
+/// Datagrams of which a session keeps some pieces: more than what paths reorder of what is cut.
+pub(crate) const OPEN_DATAGRAMS: usize = 32;
+/// For how long it keeps them: longer than that no piece of a datagram is behind the others.
+pub(crate) const OPEN_FOR: Duration = Duration::from_secs(2);
 /// Age of keys at which the initiator asks for new ones: bounds what a stolen key reveals.
 pub(crate) const REKEY_AFTER: Duration = Duration::from_secs(120);
 /// Datagrams under one key, of either direction, after which the initiator asks for new ones.
@@ -195,6 +203,8 @@ pub(crate) const LONGEST_BURST: Duration = Duration::from_secs(3);
 
 /// Bytes of the headers of IPv4 and UDP around a datagram: links carry those as well.
 pub(crate) const IP_AND_UDP: u64 = 28;
+/// The same of IPv6.
+pub(crate) const IPV6_AND_UDP: u64 = 48;
 /// Senders of a relay group that a node knows: both sides.
 pub(crate) const RELAY_MEMBERS: usize = 64;
 /// Counters that a node remembers of each sender: 0.1 s of 10⁴ frames/s.

@@ -141,6 +141,8 @@ pub struct PathStatus {
     pub mtu: usize,
     /// Whether it drops packets that are marked as control, which go unmarked there.
     pub marks_dropped: bool,
+    /// Datagrams that went in pieces, being longer than that.
+    pub cut: u64,
     /// Datagrams and UDP payload bytes sent.
     pub sent: (u64, u64),
     /// Datagrams and UDP payload bytes received.

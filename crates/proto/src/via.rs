@@ -30,6 +30,11 @@ impl Via {
         }
     }
 
+    /// Tells whether datagrams go there over IPv6.
+    pub(crate) fn is_ipv6(self) -> bool {
+        matches!(self, Self::Udp(address) if address.ip().to_canonical().is_ipv6())
+    }
+
     /// Tells whether it is a relayed link.
     pub(crate) fn is_relayed(self) -> bool {
         matches!(self, Self::Relay(_))

@@ -103,12 +103,13 @@ pub fn remove_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io:
         .map_err(|error| named(&format!("remove {address}/{prefix} from {name}"), error))
 }
 
-/// Routes a prefix to the interface, in the calling thread's namespace; a route that exists is no
-/// error.
-pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+/// Routes a prefix to the interface, in the calling thread's namespace; returns whether there was no
+/// route yet.
+pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<bool> {
     match change(route_request(libc::RTM_NEWROUTE, CREATE, index(name)?, address, prefix)) {
-        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
-        done => done.map_err(|error| named(&format!("route {address}/{prefix} to {name}"), error)),
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(false),
+        Err(error) => Err(named(&format!("route {address}/{prefix} to {name}"), error)),
     }
 }
 
@@ -171,6 +172,12 @@ pub fn index(name: &str) -> io::Result<u32> {
     let socket = any_socket()?;
     rustix::net::netdevice::name_to_index(&socket, name)
         .map_err(|error| named(&format!("find the interface {name}"), error.into()))
+}
+
+/// Returns the name of an interface of the calling thread's namespace, which may have changed.
+pub fn name_of(index: u32) -> io::Result<String> {
+    let name = rustix::net::netdevice::index_to_name(&any_socket()?, index);
+    name.map_err(|error| named(&format!("find interface {index}"), error.into()))
 }
 
 /// Says whether an interface of the calling thread's namespace has somebody at its other end.

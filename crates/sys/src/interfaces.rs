@@ -18,8 +18,12 @@ pub struct Interface {
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// Whether it is switched on and has a carrier.
+    /// Whether it is switched on.
+    pub is_up: bool,
+    /// Whether it is, and has a carrier.
     pub running: bool,
+    /// The longest IP packet, in bytes.
+    pub mtu: u32,
     /// Its addresses, sorted; link-local IPv6 ones are left out.
     pub addresses: Vec<IpAddr>,
 }
@@ -97,13 +101,20 @@ pub(crate) fn link(body: &[u8]) -> Option<Interface> {
     let index = u32_at(body, 4)?;
     let flags = u32_at(body, 8)?;
     let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
-    let name = attributes(body.get(LINK_HEADER..)?)
-        .find(|&(kind, _)| kind == libc::IFLA_IFNAME)
-        .map(|(_, value)| value.strip_suffix(b"\0").unwrap_or(value))?;
+    let (mut name, mut mtu) = (None, 0);
+    for (kind, value) in attributes(body.get(LINK_HEADER..)?) {
+        match kind {
+            libc::IFLA_IFNAME => name = Some(value.strip_suffix(b"\0").unwrap_or(value)),
+            libc::IFLA_MTU => mtu = u32_at(value, 0).unwrap_or(0),
+            _ => {}
+        }
+    }
     Some(Interface {
         index,
-        name: String::from_utf8_lossy(name).into_owned(),
+        name: String::from_utf8_lossy(name?).into_owned(),
+        is_up: flags & libc::IFF_UP as u32 != 0,
         running: flags & wanted == wanted,
+        mtu,
         addresses: Vec::new(),
     })
 }

@@ -7,6 +7,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
 
 use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
 
@@ -19,10 +20,19 @@ const JOINED: usize = 64;
 /// The largest packet, and what a run of joined packets may grow to.
 const LARGEST: usize = 65_535;
 
+/// Settings of the kernel by which it would believe what comes out of the interface: other routers, another router for
+/// an address. Their value is 0.
+const BELIEFS: [&str; 3] = [
+    "ipv6/conf/NAME/accept_ra",
+    "ipv6/conf/NAME/accept_redirects",
+    "ipv4/conf/NAME/accept_redirects",
+];
+
 /// Reads and writes the IP packets of a TUN interface.
 pub struct Tun {
     device: SyncDevice,
-    name: String,
+    /// It stays when somebody gives it another name.
+    index: u32,
     whole: Vec<u8>,
     packets: Vec<Vec<u8>>,
     sizes: Vec<usize>,
@@ -46,6 +56,8 @@ impl Tun {
             })
             .build_sync()?;
         device.set_nonblocking(true)?;
+        let index = interface_setup::index(name)?;
+        distrust(name);
         for &(address, prefix) in addresses {
             interface_setup::add_address(name, address, prefix)?;
         }
@@ -53,7 +65,7 @@ impl Tun {
         let table = GROTable::default();
         Ok(Self {
             device,
-            name: name.to_owned(),
+            index,
             whole: vec![0; VIRTIO_NET_HDR_LEN + LARGEST],
             packets: vec![vec![0; usize::from(mtu).max(2_048)]; PACKETS],
             sizes: vec![0; PACKETS],
@@ -65,12 +77,48 @@ impl Tun {
         })
     }
 
-    /// Sends packets for `destination` to this interface; the route ends with the interface.
+    /// Returns the kernel's number of the interface.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Sends packets for `destination` to this interface; the route ends with the interface. Returns whether there was
+    /// none yet.
     ///
     /// # Errors
-    /// Those of netlink; a route that exists is no error.
-    pub fn add_route(&self, destination: IpAddr, prefix: u8) -> io::Result<()> {
-        interface_setup::add_route(&self.name, destination, prefix)
+    /// Those of netlink.
+    pub fn add_route(&self, destination: IpAddr, prefix: u8) -> io::Result<bool> {
+        interface_setup::add_route(&self.name()?, destination, prefix)
+    }
+
+    /// Gives the interface an address.
+    ///
+    /// # Errors
+    /// Those of netlink; `AlreadyExists` where it has it.
+    pub fn add_address(&self, address: IpAddr, prefix: u8) -> io::Result<()> {
+        interface_setup::add_address(&self.name()?, address, prefix)
+    }
+
+    /// Switches the interface on.
+    ///
+    /// # Errors
+    /// Those of netlink.
+    pub fn set_up(&self) -> io::Result<()> {
+        interface_setup::set_up(&self.name()?)
+    }
+
+    /// Limits the interface to IP packets of so many bytes.
+    ///
+    /// # Errors
+    /// Those of netlink.
+    pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
+        interface_setup::set_mtu(&self.name()?, mtu)
+    }
+
+    /// Keeps the kernel from believing what comes out of the interface about routers and routes; returns the settings that
+    /// were otherwise, and are not any more. Where /proc may not be written, as under the unit, they stay.
+    pub fn distrust(&self) -> Vec<String> {
+        self.name().map(|name| distrust(&name)).unwrap_or_default()
     }
 
     /// Ends what [`Tun::add_route`] began.
@@ -78,7 +126,7 @@ impl Tun {
     /// # Errors
     /// Those of netlink; a route that does not exist is no error.
     pub fn remove_route(&self, destination: IpAddr, prefix: u8) -> io::Result<()> {
-        interface_setup::remove_route(&self.name, destination, prefix)
+        interface_setup::remove_route(&self.name()?, destination, prefix)
     }
 
     /// Reads one packet, or one segment cut into packets, and gives each to `handle`; returns
@@ -128,6 +176,21 @@ impl Tun {
         self.device.send_multiple(&mut self.table, packets, VIRTIO_NET_HDR_LEN)?;
         Ok(())
     }
+
+    fn name(&self) -> io::Result<String> {
+        interface_setup::name_of(self.index)
+    }
+}
+
+/// Sets what the kernel believes; returns what was otherwise.
+fn distrust(name: &str) -> Vec<String> {
+    let set = |belief: &str| {
+        let setting = belief.replace("NAME", name);
+        let file = Path::new("/proc/sys/net").join(&setting);
+        let is = std::fs::read_to_string(&file).ok()?;
+        (is.trim() != "0" && std::fs::write(&file, "0").is_ok()).then_some(setting)
+    };
+    BELIEFS.into_iter().filter_map(set).collect()
 }
 
 impl AsFd for Tun {
@@ -182,8 +245,12 @@ mod tests {
         let Some(mut tun) = device(name) else { return };
         let find = || interfaces::list().unwrap().into_iter().find(|at| at.name == "fulmar-t0");
         assert_eq!(find().unwrap().addresses, [IpAddr::from([10, 77, 0, 1])]);
-        tun.add_route([10, 99, 0, 0].into(), 16).unwrap();
-        tun.add_route([10, 99, 0, 0].into(), 16).unwrap();
+        assert!(tun.add_route([10, 99, 0, 0].into(), 16).unwrap());
+        assert!(!tun.add_route([10, 99, 0, 0].into(), 16).unwrap(), "it is there");
+        for belief in BELIEFS {
+            let file = Path::new("/proc/sys/net").join(belief.replace("NAME", "fulmar-t0"));
+            assert!(std::fs::read_to_string(&file).map_or(true, |is| is == "0\n"), "{belief}");
+        }
 
         let socket = UdpSocket::bind("10.77.0.1:4000").unwrap();
         socket.send_to(b"out", "10.99.1.2:5000").unwrap();

@@ -33,6 +33,7 @@ mod sockets;
 mod standstill;
 mod tokens;
 mod tunnel;
+mod upkeep;
 
 use std::collections::BTreeMap;
 
@@ -235,6 +236,10 @@ impl Daemon {
             Token::Interfaces => {
                 if !matches!(self.watch.changed(), Ok(false)) {
                     self.refresh_sockets(now);
+                    if let Some(tunnel) = &mut self.tunnel {
+                        tunnel.on_change();
+                        tunnel.keep_up(now);
+                    }
                 }
             }
             Token::Names => self.take_names(now),
@@ -304,6 +309,7 @@ impl Daemon {
         }
         self.refresh_relays(now);
         self.follow_addresses(now);
+        self.follow_mtus(now);
         let Self { locals, sockets, poller, .. } = self;
         locals.iter_mut().for_each(|(_, local)| local.follow(sockets.interfaces(), poller));
     }
@@ -316,6 +322,12 @@ impl Daemon {
             tracing::info!(%local, %successor, "an address of this host is another one now");
             Some(successor)
         });
+    }
+
+    /// Tells paths how long packets are that their interfaces carry.
+    fn follow_mtus(&mut self, now: Instant) {
+        let Self { endpoint, sockets, .. } = self;
+        endpoint.set_interface_mtus(now, |interface| sockets.interface_mtu(interface));
     }
 
     fn shut_down(&mut self) {

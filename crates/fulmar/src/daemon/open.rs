@@ -128,6 +128,7 @@ impl Daemon {
         }
         if let Some(tunnel) = &mut self.tunnel {
             tunnel.restore(now, poller);
+            tunnel.keep_up(now);
         }
     }
 

@@ -5,6 +5,7 @@ use proto::{Delivery, Instant, SessionId, Transmit, Via};
 
 use super::Daemon;
 use super::batches::Way;
+use super::packet;
 use super::recording::record_delivery;
 use crate::config::Content;
 use crate::endpoints::Passed;
@@ -86,6 +87,10 @@ impl Daemon {
             let Some(tunnel) = &mut self.tunnel else { return };
             if !tunnel.rules.incoming(peer, &mut delivery.bytes) {
                 tunnel.counts.spoofed += 1;
+                return;
+            }
+            if packet::misleads(&delivery.bytes) {
+                tunnel.counts.misleading += 1;
                 return;
             }
             tunnel.counts.in_packets += 1;

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use ip::{HEADER4, HEADER6, ICMP, ICMP6, Packet, TCP, adjusted, checksum, sum};
+use ip::{HEADER4, HEADER6, ICMP, ICMP6, Packet, TCP, Transport, adjusted, checksum, sum};
 
 /// TCP options: the end, padding, the segment size (kind 2, four bytes).
 const OPTION_END: u8 = 0;
@@ -15,6 +15,13 @@ const TCP_HEADER: usize = 20;
 const ICMP_HEADER: usize = 8;
 /// An ICMPv6 error must fit the least MTU of IPv6.
 const LEAST_MTU6: usize = 1_280;
+/// Types of ICMP: queries and their answers; and from which type on ICMPv6 has them.
+const QUERIES: [u8; 6] = [0, 8, 13, 14, 17, 18];
+const LEAST_QUERY6: u8 = 128;
+/// Redirects, and what a router says of itself.
+const REDIRECT: u8 = 5;
+const REDIRECT6: u8 = 137;
+const ROUTER6: u8 = 134;
 /// What an ICMP error repeats of the packet that it is about: enough for every transport header.
 const REPEATED4: usize = 128;
 
@@ -64,7 +71,7 @@ pub(super) fn clamp_segment_size(packet: &mut [u8], mtu: u16) {
 pub(super) fn too_big(packet: &[u8], mtu: u16) -> Option<Vec<u8>> {
     let read = Packet::read(packet)?;
     // Errors are not answered with errors, and who allows fragments is not told.
-    if matches!(read.transport()?.protocol, ICMP | ICMP6) || read.may_be_cut() {
+    if is_error(&read.transport()?) || read.may_be_cut() {
         return None;
     }
     // From the address that the packet was for: an address of this host's own would be dropped by
@@ -90,6 +97,30 @@ pub(super) fn too_big(packet: &[u8], mtu: u16) -> Option<Vec<u8>> {
             Some(ip::ipv6(destination, source, ICMP6, &icmp))
         }
         _ => None,
+    }
+}
+
+/// Tells whether a packet would change this host's routes, were it believed: another router for an address, or a router
+/// that says it is one. A peer has no say in them.
+pub(super) fn misleads(packet: &[u8]) -> bool {
+    let Some(transport) = Packet::read(packet).and_then(|packet| packet.transport()) else {
+        return false;
+    };
+    let kind = transport.bytes.first().filter(|_| transport.is_beginning);
+    match transport.protocol {
+        ICMP => kind == Some(&REDIRECT),
+        ICMP6 => kind.is_some_and(|kind| [ROUTER6, REDIRECT6].contains(kind)),
+        _ => false,
+    }
+}
+
+/// Tells whether it is an error of ICMP, or may be one.
+fn is_error(transport: &Transport<'_>) -> bool {
+    let kind = transport.bytes.first().copied().filter(|_| transport.is_beginning);
+    match transport.protocol {
+        ICMP => kind.is_none_or(|kind| !QUERIES.contains(&kind)),
+        ICMP6 => kind.is_none_or(|kind| kind < LEAST_QUERY6),
+        _ => false,
     }
 }
 
@@ -212,6 +243,33 @@ mod tests {
     }
 
     #[test]
+    fn an_echo_request_that_is_too_large_is_answered_and_an_error_is_not() {
+        for (kind, is_answered) in [(8, true), (0, true), (3, false), (5, false), (11, false)] {
+            let mut packet = ip::ipv4(A, B, ICMP, &[kind; 1_200]);
+            packet[6] = 0x40;
+            assert_eq!(too_big(&packet, 1_000).is_some(), is_answered, "ICMP {kind}");
+        }
+        let (here, there) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+        for (kind, is_answered) in [(128, true), (129, true), (1, false), (2, false)] {
+            let packet = ip::ipv6(here, there, ICMP6, &[kind; 1_200]);
+            assert_eq!(too_big(&packet, 1_280).is_some(), is_answered, "ICMPv6 {kind}");
+        }
+    }
+
+    #[test]
+    fn what_would_change_routes_is_known() {
+        let (here, there) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+        for kind in 0..=255 {
+            assert_eq!(misleads(&ip::ipv4(A, B, ICMP, &[kind; 8])), kind == 5);
+            let is_one = [134, 137].contains(&kind);
+            assert_eq!(misleads(&ip::ipv6(here, there, ICMP6, &[kind; 8])), is_one);
+            assert_eq!(misleads(&with_options(ICMP6, &[kind; 8])), is_one, "behind options");
+            assert!(!misleads(&ip::ipv4(A, B, ip::UDP, &[kind; 8])));
+        }
+        assert!(!misleads(&[]));
+    }
+
+    #[test]
     fn nonsense_never_panics_and_never_grows() {
         let mut rng = units::Rng::new(11);
         let mut packet = [0; 120];
@@ -229,6 +287,7 @@ mod tests {
             }
             let bytes = &mut packet[..length];
             addresses(bytes);
+            misleads(bytes);
             let answer = too_big(bytes, 1_280);
             assert!(answer.is_none_or(|answer| answer.len() <= length + 48));
             clamp_segment_size(bytes, 1_280);

@@ -38,6 +38,7 @@ pub(super) struct StrangersSeen {
 impl Daemon {
     /// Writes a log line for each event, and follows which peer has which session.
     pub(super) fn report_events(&mut self, now: Instant) {
+        let mut has_moved = false;
         while let Some((session, event)) = self.endpoint.poll_event() {
             if self.is_of_guests(session, &event) {
                 continue;
@@ -56,6 +57,7 @@ impl Daemon {
             if matches!(event, Event::RoomForMessages | Event::Connected { .. }) {
                 self.offer_held(now, session);
             }
+            has_moved |= matches!(event, Event::PathAdded { .. } | Event::PathMoved { .. });
             self.log_event(session, &event);
             self.note_event(now, session, &event);
             if let Event::PathTold { path, remote: Via::Udp(remote) } = event
@@ -77,6 +79,9 @@ impl Daemon {
                     state.ended = Some((now, reason));
                 }
             }
+        }
+        if has_moved {
+            self.follow_mtus(now);
         }
     }
 
@@ -194,7 +199,7 @@ impl Daemon {
         let listens = listens
             .map(|socket| named(format!("listen {}", socket.name), socket.trouble.as_deref()));
         let tunnel = self.tunnel.as_ref().and_then(|tunnel| {
-            named(format!("tunnel {}", tunnel.counts.interface), tunnel.device.trouble())
+            named(format!("tunnel {}", tunnel.counts.interface), tunnel.trouble())
         });
         let doors = [
             tunnel,

@@ -280,6 +280,17 @@ impl Sockets {
         Some((*other, socket.local.port()).into())
     }
 
+    /// Returns how long IP packets are that an interface carries, where that is known.
+    pub(super) fn interface_mtu(&self, id: InterfaceId) -> Option<usize> {
+        let (slot, index) = self.place(id)?;
+        let socket = self.list.get(&slot)?;
+        let found = self.interfaces.iter().find(|at| match index {
+            Some(index) => at.index == index,
+            None => socket.interface.as_ref() == Some(&at.name),
+        })?;
+        usize::try_from(found.mtu).ok().filter(|mtu| *mtu > 0)
+    }
+
     /// Returns the name of the interface that an id stands for.
     pub(super) fn interface_name(&self, id: InterfaceId) -> String {
         let Some((slot, index)) = self.place(id) else { return String::new() };

@@ -9,11 +9,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use proto::Instant;
+use sys::interfaces::Interface;
 use sys::poller::{Interest, Poller};
 use sys::tun::Tun;
 
 use super::packet;
 use super::tokens::Token;
+use super::upkeep::{Look, Upkeep};
 use crate::awaited::Awaited;
 use crate::config::{Peer, TunnelConfig};
 use crate::status::TunnelReport;
@@ -29,6 +31,7 @@ pub(super) struct Tunnel {
     /// What has passed, and what did not.
     pub(super) counts: TunnelReport,
     config: TunnelConfig,
+    upkeep: Upkeep,
 }
 
 /// The rules of a tunnel, apart from its device.
@@ -50,7 +53,8 @@ impl Tunnel {
         let interface = config.interface.clone();
         let device = Awaited::new(format!("tunnel {interface}"));
         let counts = TunnelReport { interface, ..TunnelReport::default() };
-        let mut tunnel = Self { device, rules, counts, config: config.clone() };
+        let upkeep = Upkeep::new();
+        let mut tunnel = Self { device, rules, counts, config: config.clone(), upkeep };
         tunnel.restore(now, poller);
         tunnel
     }
@@ -70,6 +74,31 @@ impl Tunnel {
         });
     }
 
+    /// Says what is wrong with the interface.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.device.trouble().or(self.upkeep.trouble())
+    }
+
+    /// Notes that interfaces, addresses or routes of this host have changed.
+    pub(super) fn on_change(&mut self) {
+        self.upkeep.on_change();
+    }
+
+    /// Puts back what somebody took from the interface since the last look, where one is due.
+    pub(super) fn keep_up(&mut self, now: Instant) {
+        let Some(device) = self.device.get().filter(|_| self.upkeep.is_due(now)) else { return };
+        let Ok(interfaces) = sys::interfaces::list() else { return };
+        let seen = interfaces.iter().find(|seen: &&Interface| seen.index == device.index());
+        let Some(seen) = seen else {
+            let gone = io::Error::new(io::ErrorKind::NotFound, "it is not on this host any more");
+            return self.lose(now, &gone);
+        };
+        let routes = self.rules.routes(&self.config);
+        let look = Look::new(device, seen, &self.config, routes.iter());
+        self.upkeep.on_look(now, &seen.name, &look);
+        self.counts.put_back = self.upkeep.times();
+    }
+
     /// Takes other peers, or other addresses of them, and brings the routes up to date.
     pub(super) fn follow(&mut self, peers: &[Peer]) {
         let old = std::mem::replace(&mut self.rules, Rules::new(&self.config, peers));
@@ -79,7 +108,7 @@ impl Tunnel {
             note(device.remove_route(net.network(), net.prefix_len()));
         }
         for net in after.iter().filter(|net| !before.contains(net)) {
-            note(device.add_route(net.network(), net.prefix_len()));
+            note(device.add_route(net.network(), net.prefix_len()).map(drop));
         }
     }
 

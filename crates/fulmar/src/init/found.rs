@@ -133,7 +133,14 @@ mod tests {
     fn links_are_of_hardware_and_those_without_an_address_wait() {
         let interface = |name: &str, running, addresses: &[&str]| {
             let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-            Interface { index: 1, name: name.into(), running, addresses }
+            Interface {
+                index: 1,
+                name: name.into(),
+                is_up: running,
+                running,
+                mtu: 1_500,
+                addresses,
+            }
         };
         let all = [
             interface("lo", true, &["127.0.0.1"]),

@@ -120,7 +120,14 @@ mod tests {
             + "nonsense\n";
         let interface = |name: &str, running, addresses: &[&str]| {
             let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-            Interface { index: 1, name: name.into(), running, addresses }
+            Interface {
+                index: 1,
+                name: name.into(),
+                is_up: running,
+                running,
+                mtu: 1_500,
+                addresses,
+            }
         };
         let interfaces = [
             interface("lo", true, &["127.0.0.1", "::1"]),

@@ -201,6 +201,8 @@ section! {
     in_flight_bytes: u64, Gauge("bytes"), path.in_flight;
     /// UDP payload that the path is known to carry.
     mtu: usize, Gauge("bytes"), path.mtu;
+    /// Datagrams that went in pieces, being longer than that.
+    cut_datagrams: u64, Counter("datagrams"), path.cut;
     /// Datagrams sent.
     sent_datagrams: u64, Counter("datagrams"), path.sent.0;
     /// UDP payload sent.
@@ -491,6 +493,10 @@ section! {
     too_large: u64, Counter("packets");
     /// Packets that the session turned away.
     refused: u64, Counter("packets");
+    /// Packets of a peer that would change this host's routes, and were not let in.
+    misleading: u64, Counter("packets");
+    /// Times that an address, a route or a setting of the interface was put back which somebody had taken away.
+    put_back: u64, Counter("times");
 }
 
 /// Returns the word for a state.

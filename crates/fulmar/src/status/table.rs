@@ -17,6 +17,9 @@ const NOTHING: &str = "–";
 /// The word at the head of a column, and what stands in it.
 pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
+/// What a path carries over plain Ethernet at least: nothing is too long for it.
+const ETHERNET: usize = 1_452;
+
 const PATHS: &[Column<PathReport>] = &[
     ("path", |path| path.name.clone()),
     ("interface", |path| path.interface.clone()),
@@ -29,7 +32,7 @@ const PATHS: &[Column<PathReport>] = &[
     ("out", |path| figure(path, Some(rate(path.out_mbps)))),
     ("in", |path| figure(path, Some(rate(path.in_mbps)))),
     ("can carry", |path| figure(path, path.can_carry_mbps.map(rate))),
-    ("mtu", |path| figure(path, Some(path.mtu.to_string()))),
+    ("mtu", |path| figure(path, Some(fits(path)))),
     ("what is wrong", |path| if_any(&path.trouble, "ok")),
 ];
 
@@ -134,6 +137,8 @@ pub(crate) fn table(report: &Report) -> String {
             (tunnel.spoofed, "from a wrong address"),
             (tunnel.too_large, "too large"),
             (tunnel.refused, "turned away"),
+            (tunnel.misleading, "about routes"),
+            (tunnel.put_back, "times put right"),
         ]);
         if !more.is_empty() {
             let _ = write!(text, ", {more}");
@@ -205,6 +210,15 @@ pub(super) fn rows<'a, T: 'a>(
 
 pub(super) fn or_nothing(value: Option<String>) -> String {
     value.unwrap_or_else(|| NOTHING.to_owned())
+}
+
+/// Says what a path carries in one piece and, where that is little, how many datagrams went in several: elsewhere it is those
+/// that left before it was known.
+fn fits(path: &PathReport) -> String {
+    match path.cut_datagrams {
+        cut if cut > 0 && path.mtu < ETHERNET => format!("{}, {cut} cut", path.mtu),
+        _ => path.mtu.to_string(),
+    }
 }
 
 /// Says what a path is good for, and whether it is a backup.

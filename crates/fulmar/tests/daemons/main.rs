@@ -18,6 +18,7 @@ mod mavlink;
 mod messages;
 mod middle;
 mod moves;
+mod narrow;
 mod neighbours;
 mod outage;
 mod pairing;

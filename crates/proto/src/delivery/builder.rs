@@ -50,6 +50,11 @@ impl<'a> Builder<'a> {
         self.buf.len()
     }
 
+    /// Returns the bytes of the datagram, sealed.
+    pub(crate) fn datagram_len(&self) -> usize {
+        self.buf.len() + DATA_OVERHEAD - DATA_HEADER
+    }
+
     /// Tells whether it holds nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.buf.len() == DATA_HEADER + self.preface

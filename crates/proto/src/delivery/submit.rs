@@ -130,8 +130,8 @@ impl Deliveries {
         Ok(taken?)
     }
 
-    /// Tells whether a packet of the tunnel can wait until it is known how large packets may be.
-    pub(crate) fn may_wait(&self, packet: &[u8]) -> bool {
+    /// Tells whether a packet of the tunnel would be a symbol of its TCP.
+    pub(crate) fn is_symbol(&self, packet: &[u8]) -> bool {
         self.tunnel.carries_tcp() && self.tunnel.is_symbol(packet)
     }
 

@@ -260,6 +260,16 @@ impl Endpoint {
         self.sessions.give_all(|slot| slot.session.move_local(now, &moved));
     }
 
+    /// Learns how long IP packets are that interfaces carry, where that is known: paths need not find that out. To be
+    /// called when one has changed, or a path is new there.
+    pub fn set_interface_mtus(&mut self, now: Instant, mtu: impl Fn(InterfaceId) -> Option<usize>) {
+        self.now = now;
+        self.sessions.give_all(|slot| {
+            slot.session.set_interface_mtus(now, &mtu);
+            true
+        });
+    }
+
     /// Notes that the interface of a path has vanished or is there again.
     pub fn set_path_present(
         &mut self,

@@ -160,7 +160,7 @@ impl Path {
             self.on_silence_ended(now, since);
         }
         for packet in &newly.packets {
-            self.on_packet_acked(packet);
+            self.on_packet_acked(now, packet);
         }
         for packet in newly.late.iter().chain(&newly.packets) {
             self.marks.on_acked(now, packet);
@@ -277,14 +277,14 @@ impl Path {
         }
     }
 
-    fn on_packet_acked(&mut self, packet: &SentPacket) {
+    fn on_packet_acked(&mut self, now: Instant, packet: &SentPacket) {
         let probe = packet.frames.iter().find_map(|frame| match frame {
             SentFrame::MtuProbe { size } => Some(*size),
             _ => None,
         });
         match probe {
-            Some(size) => self.mtu.on_probe_acked(size.into()),
-            None if packet.ack_eliciting => self.mtu.on_acked(packet.bytes.into()),
+            Some(size) => self.mtu.on_probe_acked(now, size.into()),
+            None if packet.ack_eliciting => self.mtu.on_acked(now, packet.bytes.into()),
             None => {}
         }
     }

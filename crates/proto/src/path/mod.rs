@@ -342,14 +342,29 @@ impl Path {
         self.address.candidate()
     }
 
-    /// Returns the largest datagram that it carries, in bytes of UDP payload.
+    /// Returns the largest datagram that it carries in one piece, in bytes of UDP payload.
     pub(crate) fn max_datagram(&self) -> usize {
         self.relayed.as_ref().map_or(self.mtu.current(), Relayed::max_datagram)
     }
 
-    /// Returns the largest datagram that the path may turn out to carry.
-    pub(crate) fn hoped_datagram(&self, now: Instant) -> usize {
-        self.relayed.as_ref().map_or_else(|| self.mtu.hoped(now), Relayed::max_datagram)
+    /// Returns the same of one that may go in pieces.
+    pub(crate) fn longest_datagram(&self) -> usize {
+        self.relayed.as_ref().map_or(limits::MAX_DATAGRAM, Relayed::max_datagram)
+    }
+
+    /// Learns how long IP packets are that the interface carries.
+    pub(crate) fn set_interface_mtu(&mut self, now: Instant, mtu: usize) {
+        let headers = match self.route().remote.is_ipv6() {
+            true => limits::IPV6_AND_UDP,
+            false => limits::IP_AND_UDP,
+        };
+        self.mtu.set_limit(now, mtu.saturating_sub(headers as usize));
+    }
+
+    /// Notes that a datagram goes in pieces.
+    pub(crate) fn on_cut(&mut self) {
+        self.mtu.on_cut();
+        self.counters.datagrams_cut += 1;
     }
 
     /// Returns the age at which an unanswered packet is overdue.

@@ -1,24 +1,43 @@
 //! The largest datagram that a path carries, found by probing it [RFC 8899]
 //! [specs/paths.md §4] (rule 6).
 //!
-//! Starts at the size that every path must carry, tries the largest first and then what common
-//! encapsulations leave, one probe at a time. A size is given up after three probes. When large
-//! packets vanish while small ones arrive, the path has become a black hole for them: back to the
-//! base, and another search after a while.
+//! Starts at what nearly every link carries, or at what the interface says where that is less, tries the
+//! largest first, then the start itself, and then the middle of what is left, one probe at a time. A size is given up after three
+//! probes. What no packet has proven is given up as soon as such packets vanish while smaller ones arrive:
+//! meanwhile longer datagrams go in pieces, so that costs bytes, and nothing else. When large packets that
+//! were proven vanish, the path has become a black hole for them: back to the start.
 
+use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use crate::limits::{MAX_DATAGRAM, MIN_DATAGRAM};
+use crate::limits::{LEAST_DATAGRAM, MAX_DATAGRAM, MIN_DATAGRAM};
 
-/// UDP payloads that common links and tunnels leave, after the base; the last is plain IPv4
+/// UDP payloads that common links and tunnels leave: links of 576, 800, 1,000, 1,128 and 1,228 bytes, of
+/// 1,280 over IPv6 and IPv4, and from there on encapsulations of Ethernet; the last is plain IPv4
 /// Ethernet, the one before plain IPv6.
-const SIZES: [usize; 6] = [1_280, 1_352, 1_392, 1_420, 1_452, MAX_DATAGRAM];
+const SIZES: [usize; 13] = [
+    LEAST_DATAGRAM,
+    772,
+    972,
+    1_100,
+    MIN_DATAGRAM,
+    1_232,
+    1_252,
+    1_280,
+    1_352,
+    1_392,
+    1_420,
+    1_452,
+    MAX_DATAGRAM,
+];
 /// A path is probed once it has been alive for this long: a probe takes 370 ms at 32 kbit/s.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Probes of one size before it is given up: at 10 % loss one size in a thousand is missed.
 const PROBES: u32 = 3;
 /// Time to the next search after one that ended below the largest size.
 const SEARCH_AGAIN: Duration = Duration::from_secs(300);
+/// The same where datagrams go in pieces; twice as long after each further search, up to the time above.
+const SEARCH_SOON: Duration = Duration::from_secs(10);
 /// Time to the next search after a black hole was suspected: it may have been chance.
 const BLACK_HOLE_PAUSE: Duration = Duration::from_secs(20);
 /// Large packets lost in a row, with none arriving, that make a black hole.
@@ -26,38 +45,74 @@ const BLACK_HOLE: u32 = 12;
 /// How long that must go on: a full queue that counts bytes also refuses large packets and takes
 /// small ones, but not for as long.
 const BLACK_HOLE_TIME: Duration = Duration::from_secs(1);
+/// The same of packets of a size that none has proven: at 10 % loss one path in a thousand is thought too
+/// narrow, until its first probe is answered.
+const UNPROVEN: u32 = 3;
 
 /// Finds and watches the MTU of one path.
 #[derive(Clone, Debug)]
 pub(super) struct MtuDiscovery {
     current: usize,
+    /// The largest that has arrived.
+    proven: usize,
+    /// What the interface says that it carries.
+    limit: usize,
     /// Sizes from here on up are known to be too large.
     too_large: usize,
     failures: u32,
+    /// A probe of the largest size was lost: now the size in use is to be proven first.
+    largest_tried: bool,
     in_flight: bool,
     search_at: Instant,
+    /// When the last search ended, and how long after it there is another where that is needed.
+    ended_at: Instant,
+    again: Duration,
     settled_at: Instant,
-    large_lost: u32,
-    large_lost_since: Instant,
-    small_arrived: bool,
-    /// A search has ended at the base.
+    hole: Hole,
+    /// A search has ended below what the interface says.
     has_failed: bool,
+}
+
+/// Large packets lost in a row.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    lost: u32,
+    since: Instant,
+    /// The shortest of them.
+    bytes: usize,
+    /// A shorter one has arrived since.
+    small_arrived: bool,
 }
 
 impl MtuDiscovery {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             current: MIN_DATAGRAM,
+            proven: LEAST_DATAGRAM,
+            limit: MAX_DATAGRAM,
             too_large: MAX_DATAGRAM + 1,
             failures: 0,
+            largest_tried: false,
             in_flight: false,
             search_at: now,
+            ended_at: now,
+            again: SEARCH_SOON,
             settled_at: now,
-            large_lost: 0,
-            large_lost_since: now,
-            small_arrived: false,
+            hole: Hole::none(now),
             has_failed: false,
         }
+    }
+
+    /// Learns what the interface says that it carries.
+    pub(super) fn set_limit(&mut self, now: Instant, bytes: usize) {
+        let limit = bytes.clamp(LEAST_DATAGRAM, MAX_DATAGRAM);
+        if limit == self.limit {
+            return;
+        }
+        self.limit = limit;
+        (self.current, self.proven) = (self.current.min(limit), self.proven.min(limit));
+        (self.too_large, self.failures, self.largest_tried) = (MAX_DATAGRAM + 1, 0, false);
+        (self.search_at, self.again) = (now, SEARCH_SOON);
     }
 
     /// Notes that the path is new or has come back: it has more urgent things to carry, and
@@ -66,19 +121,14 @@ impl MtuDiscovery {
         self.settled_at = now + SETTLE;
     }
 
-    /// Returns the largest datagram that may be sent.
-    pub(super) fn current(&self) -> usize {
-        self.current
+    /// Notes that a datagram was cut, since it was longer than the path is known to carry.
+    pub(super) fn on_cut(&mut self) {
+        self.search_at = self.search_at.min(self.ended_at + self.again);
     }
 
-    /// Returns the largest datagram that may be found to fit by the search that is under way.
-    pub(super) fn hoped(&self, now: Instant) -> usize {
-        let open = SIZES.into_iter().rev().find(|&size| size < self.too_large);
-        if now < self.search_at {
-            self.current
-        } else {
-            open.map_or(self.current, |size| size.max(self.current))
-        }
+    /// Returns the largest datagram that may be sent whole.
+    pub(super) fn current(&self) -> usize {
+        self.current
     }
 
     /// Tells whether the path has been alive for a while.
@@ -91,16 +141,21 @@ impl MtuDiscovery {
         if self.in_flight || now < self.search_at {
             return None;
         }
-        SIZES.into_iter().rev().find(|&size| size > self.current && size < self.too_large)
+        if self.current > self.proven && self.largest_tried {
+            return Some(self.current);
+        }
+        let open = self.open();
+        let middle = open.get(open.len() / 2);
+        if self.too_large > self.limit { open.last().copied() } else { middle.copied() }
     }
 
     /// Returns when the next search begins, if none is under way.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let at = self.search_at.max(self.settled_at);
-        (!self.in_flight && self.current < MAX_DATAGRAM).then_some(at)
+        (!self.in_flight && !self.open().is_empty()).then_some(at)
     }
 
-    /// Tells whether a search has found nothing: the next one is likely to be in vain as well.
+    /// Tells whether a search has ended in vain: the next one is likely to be so as well.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -114,56 +169,122 @@ impl MtuDiscovery {
         self.in_flight = true;
     }
 
-    pub(super) fn on_probe_acked(&mut self, size: usize) {
+    pub(super) fn on_probe_acked(&mut self, now: Instant, size: usize) {
         self.in_flight = false;
         self.failures = 0;
-        self.current = self.current.max(size.min(MAX_DATAGRAM));
+        self.prove(size);
+        self.look_for_end(now);
     }
 
     pub(super) fn on_probe_lost(&mut self, now: Instant, size: usize) {
         self.in_flight = false;
+        if self.current > self.proven && !self.largest_tried {
+            self.largest_tried = true;
+            return;
+        }
         self.failures += 1;
         if self.failures < PROBES {
             return;
         }
         self.failures = 0;
         self.too_large = self.too_large.min(size);
-        if self.probe(now).is_none() {
-            self.too_large = MAX_DATAGRAM + 1;
-            self.search_at = now + SEARCH_AGAIN;
-            self.has_failed = true;
+        if self.current >= self.too_large {
+            self.current = self.proven;
         }
+        self.look_for_end(now);
     }
 
     /// Notes that a packet of data of this size arrived.
-    pub(super) fn on_acked(&mut self, bytes: usize) {
-        if bytes > MIN_DATAGRAM {
-            self.large_lost = 0;
-            self.small_arrived = false;
+    pub(super) fn on_acked(&mut self, now: Instant, bytes: usize) {
+        self.prove(bytes);
+        if bytes >= self.hole.bytes {
+            self.hole = Hole::none(now);
         } else {
-            self.small_arrived = true;
+            self.hole.small_arrived = true;
+            self.doubt_unproven(now);
         }
     }
 
     /// Notes that a packet of data of this size was lost while the path was alive.
     pub(super) fn on_lost(&mut self, now: Instant, bytes: usize) {
-        if bytes <= MIN_DATAGRAM {
+        if bytes <= LEAST_DATAGRAM {
             return;
         }
-        if self.large_lost == 0 {
-            self.large_lost_since = now;
-        }
-        self.large_lost += 1;
-        let lasts = now.since(self.large_lost_since) >= BLACK_HOLE_TIME;
-        if self.large_lost >= BLACK_HOLE && lasts && self.small_arrived {
-            *self = Self::new(now + BLACK_HOLE_PAUSE);
+        self.hole.add(now, bytes);
+        let Hole { lost, since, bytes, small_arrived } = self.hole;
+        let lasts = lost >= BLACK_HOLE && now.since(since) >= BLACK_HOLE_TIME;
+        if bytes > self.proven {
+            self.doubt_unproven(now);
+        } else if small_arrived && lasts {
+            let limit = self.limit;
+            *self = Self { limit, ..Self::new(now + BLACK_HOLE_PAUSE) };
+            self.current = self.current.min(limit);
         }
     }
 
-    /// Forgets a probe whose fate will never be known.
-    pub(super) fn on_silence(&mut self) {
+    /// Forgets a probe whose fate will never be known. Packets of data of these sizes were given up because the path
+    /// has fallen silent: if they are why, small ones arrive again before they do.
+    pub(super) fn on_silence(&mut self, now: Instant, lost: impl Iterator<Item = usize>) {
         self.in_flight = false;
-        self.large_lost = 0;
+        if self.hole.bytes <= self.proven {
+            self.hole = Hole::none(now);
+        }
+        for bytes in lost.filter(|bytes| *bytes > self.proven) {
+            self.hole.add(now, bytes);
+        }
+    }
+
+    /// Gives up sizes that nothing has proven, where such packets vanish and smaller ones arrive.
+    fn doubt_unproven(&mut self, now: Instant) {
+        let Hole { lost, bytes, small_arrived, .. } = self.hole;
+        let is_unproven = lost >= UNPROVEN && bytes > self.proven;
+        if is_unproven && small_arrived {
+            (self.current, self.search_at) = (self.proven, now);
+            self.hole = Hole::none(now);
+        }
+    }
+
+    /// Lists the sizes that may still be found to fit.
+    fn open(&self) -> SmallVec<[usize; 14]> {
+        let below = SIZES.into_iter().filter(|size| *size < self.limit);
+        let all = below.chain([self.limit]);
+        all.filter(|size| *size > self.proven && *size < self.too_large).collect()
+    }
+
+    fn prove(&mut self, bytes: usize) {
+        self.proven = self.proven.max(bytes.min(self.limit));
+        self.current = self.current.max(self.proven);
+    }
+
+    /// Ends the search where nothing is left to try.
+    fn look_for_end(&mut self, now: Instant) {
+        if !self.open().is_empty() {
+            return;
+        }
+        self.current = self.proven;
+        if self.too_large > self.limit {
+            return;
+        }
+        self.too_large = MAX_DATAGRAM + 1;
+        (self.search_at, self.ended_at) = (now + SEARCH_AGAIN, now);
+        if self.has_failed {
+            self.again = (self.again * 2).min(SEARCH_AGAIN);
+        }
+        self.has_failed = true;
+    }
+}
+
+impl Hole {
+    fn none(now: Instant) -> Self {
+        Self { lost: 0, since: now, bytes: usize::MAX, small_arrived: false }
+    }
+
+    fn add(&mut self, now: Instant, bytes: usize) {
+        if self.lost == 0 {
+            (self.since, self.small_arrived) = (now, false);
+        }
+        self.lost += 1;
+        self.bytes = self.bytes.min(bytes);
     }
 }
 
@@ -172,24 +293,27 @@ mod tests {
     use super::*;
 
     /// Searches on a path that carries `carried` bytes; returns the MTU and the probes it took.
-    fn search(carried: usize) -> (usize, u32) {
-        let mut mtu = MtuDiscovery::new(Instant::ZERO);
+    fn search(mtu: &mut MtuDiscovery, now: Instant, carried: usize) -> (usize, u32) {
         let mut probes = 0;
-        while let Some(size) = mtu.probe(Instant::ZERO) {
+        while let Some(size) = mtu.probe(now) {
             mtu.on_probe_sent();
             probes += 1;
             if size <= carried {
-                mtu.on_probe_acked(size);
+                mtu.on_probe_acked(now, size);
             } else {
-                mtu.on_probe_lost(Instant::ZERO, size);
+                mtu.on_probe_lost(now, size);
             }
         }
         (mtu.current(), probes)
     }
 
+    fn found(carried: usize) -> (usize, u32) {
+        search(&mut MtuDiscovery::new(Instant::ZERO), Instant::ZERO, carried)
+    }
+
     #[test]
     fn plain_ethernet_takes_one_probe() {
-        assert_eq!(search(1_472), (1_472, 1));
+        assert_eq!(found(1_472), (1_472, 1));
     }
 
     #[test]
@@ -202,22 +326,84 @@ mod tests {
     }
 
     #[test]
-    fn every_size_is_found_from_below() {
-        assert_eq!(search(1_471), (1_452, 4));
-        assert_eq!(search(1_400), (1_392, 10));
-        assert_eq!(search(1_200), (1_200, 18));
+    fn every_size_is_found_by_halves() {
+        for (at, &size) in SIZES.iter().enumerate() {
+            let next = SIZES.get(at + 1).map_or(size, |next| next - 1);
+            let (one, other) = (found(size), found(next));
+            assert_eq!((one.0, other.0), (size, size));
+            assert!(one.1 <= 15 && other.1 <= 15, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_interface_says_takes_one_probe_whatever_it_is() {
+        for limit in [548, 600, 1_000, 1_200, 1_233, 1_252, 1_400] {
+            let mut mtu = MtuDiscovery::new(Instant::ZERO);
+            mtu.set_limit(Instant::ZERO, limit);
+            assert_eq!(mtu.current(), limit.min(1_200));
+            let probes = u32::from(limit > LEAST_DATAGRAM);
+            assert_eq!(search(&mut mtu, Instant::ZERO, limit), (limit, probes));
+            assert_eq!((mtu.timeout(), mtu.has_failed()), (None, false));
+        }
+        // It was plugged into something else: what is larger is looked for, what is smaller holds at once.
+        let mut mtu = MtuDiscovery::new(Instant::ZERO);
+        search(&mut mtu, Instant::ZERO, 1_472);
+        mtu.set_limit(Instant::ZERO, 1_252);
+        assert_eq!((mtu.current(), mtu.probe(Instant::ZERO)), (1_252, None));
+        mtu.set_limit(Instant::ZERO, 9_000);
+        assert_eq!((mtu.current(), mtu.probe(Instant::ZERO)), (1_252, Some(1_472)));
+    }
+
+    #[test]
+    fn what_nothing_has_proven_is_given_up_at_once_and_the_search_begins() {
+        let mut mtu = MtuDiscovery::new(Instant::ZERO);
+        for _ in 0..3 {
+            mtu.on_lost(Instant::ZERO, 1_200);
+        }
+        assert_eq!(mtu.current(), 1_200, "no small packet arrived: that is silence");
+        mtu.on_acked(Instant::ZERO, 100);
+        mtu.on_lost(Instant::ZERO, 700);
+        assert_eq!((mtu.current(), mtu.probe(Instant::ZERO)), (548, Some(1_472)));
+        assert_eq!(search(&mut mtu, Instant::ZERO, 972).0, 972);
+        // All that is under way is too long: that looks like silence, until a probe is answered.
+        let mut mtu = MtuDiscovery::new(Instant::ZERO);
+        mtu.on_silence(Instant::ZERO, [1_200; 3].into_iter());
+        assert_eq!(mtu.current(), 1_200);
+        mtu.on_acked(Instant::ZERO, 40);
+        assert_eq!(mtu.current(), 548);
+        search(&mut mtu, Instant::ZERO, 972);
+        mtu.on_silence(Instant::ZERO, [972; 30].into_iter());
+        mtu.on_acked(Instant::ZERO, 40);
+        assert_eq!(mtu.current(), 972, "that is silence");
+    }
+
+    #[test]
+    fn a_search_in_vain_is_repeated_soon_where_datagrams_are_cut() {
+        let (mut mtu, mut now) = (MtuDiscovery::new(Instant::ZERO), Instant::ZERO);
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            assert_eq!(search(&mut mtu, now, 1_252).0, 1_252);
+            assert_eq!(mtu.timeout(), Some(now + SEARCH_AGAIN), "nothing is too long for it");
+            mtu.on_cut();
+            let next = mtu.timeout().expect("another search");
+            waits.push(next.since(now).as_secs());
+            now = next;
+        }
+        assert_eq!(waits, [10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(search(&mut mtu, now, 1_472).0, 1_472);
+        assert_eq!(mtu.timeout(), None);
     }
 
     #[test]
     fn a_black_hole_falls_back_to_the_base_and_is_searched_again() {
         let mut mtu = MtuDiscovery::new(Instant::ZERO);
         mtu.on_probe_sent();
-        mtu.on_probe_acked(1_472);
+        mtu.on_probe_acked(Instant::ZERO, 1_472);
         for _ in 0..100 {
             mtu.on_lost(Instant::ZERO, 1_472);
         }
         assert_eq!(mtu.current(), 1_472, "no small packet arrived: that is silence");
-        mtu.on_acked(100);
+        mtu.on_acked(Instant::ZERO, 100);
         mtu.on_lost(Instant::from_millis(999), 1_472);
         assert_eq!(mtu.current(), 1_472, "a full queue may do that for a moment");
         let now = Instant::from_millis(1_000);
@@ -230,10 +416,14 @@ mod tests {
     fn random_loss_is_no_black_hole() {
         let (mut mtu, mut rng) = (MtuDiscovery::new(Instant::ZERO), units::Rng::new(5));
         mtu.on_probe_sent();
-        mtu.on_probe_acked(1_472);
+        mtu.on_probe_acked(Instant::ZERO, 1_472);
         for _ in 0..1_000_000 {
-            mtu.on_acked(100);
-            if rng.chance(0.2) { mtu.on_lost(Instant::ZERO, 1_472) } else { mtu.on_acked(1_472) }
+            mtu.on_acked(Instant::ZERO, 100);
+            if rng.chance(0.2) {
+                mtu.on_lost(Instant::ZERO, 1_472);
+            } else {
+                mtu.on_acked(Instant::ZERO, 1_472);
+            }
         }
         assert_eq!(mtu.current(), 1_472);
     }

@@ -55,15 +55,21 @@ impl Path {
     }
 
     /// Returns how long a datagram may be now: what leaves at once first, so that packets that fit into it do not wait
-    /// together in a longer one.
+    /// together in a longer one; likewise what leaves in one piece.
     pub(crate) fn lengths(&self) -> SmallVec<[usize; 2]> {
         match &self.relayed {
+            None if self.may_cut() => smallvec![self.max_datagram(), self.longest_datagram()],
             None => smallvec![self.max_datagram()],
             Some(relayed) if relayed.is_open() => {
                 smallvec![limits::RELAY_SMALL, self.max_datagram()]
             }
             Some(_) => smallvec![limits::RELAY_SMALL],
         }
+    }
+
+    /// Tells whether datagrams may be longer than what it carries in one piece: not before its address has proved itself.
+    fn may_cut(&self) -> bool {
+        self.max_datagram() < limits::MAX_DATAGRAM && self.allowance() == u64::MAX
     }
 
     /// Learns what the gateway says has become of a packet: it has given it up, or relays have brought it to the other end.

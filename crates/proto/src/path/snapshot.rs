@@ -20,7 +20,7 @@ pub(crate) struct PathSnapshot {
     pub(crate) state: PathState,
     /// True when a packet is overdue and nothing sent later was acknowledged: it may be silent.
     pub(crate) doubtful: bool,
-    /// Bytes of frames in the longest datagram that it is known to carry.
+    /// Bytes of frames in the longest datagram that it carries, be it in pieces.
     pub(crate) carries: usize,
     /// Smoothed round-trip time.
     pub(crate) srtt: Option<Duration>,
@@ -97,7 +97,7 @@ impl Path {
             id: self.id,
             state: self.state,
             doubtful: self.doubtful,
-            carries: self.max_datagram().saturating_sub(DATA_OVERHEAD),
+            carries: self.longest_datagram().saturating_sub(DATA_OVERHEAD),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
@@ -149,7 +149,8 @@ impl Path {
             cwnd: self.congestion.cwnd(),
             in_flight: self.sent.in_flight(),
             believed_queue: self.believed_queue(now),
-            mtu: self.mtu.current(),
+            mtu: self.max_datagram(),
+            cut: counters.datagrams_cut,
             marks_dropped: self.marks.are_dropped(),
             sent: (counters.datagrams_sent, counters.bytes_sent),
             received: (counters.datagrams_received, counters.bytes_received),
@@ -171,6 +172,8 @@ pub(crate) struct Counters {
     pub(crate) datagrams_sent: u64,
     /// Bytes of UDP payload sent.
     pub(crate) bytes_sent: u64,
+    /// Datagrams that went in pieces; each piece counts as sent.
+    pub(crate) datagrams_cut: u64,
     /// Datagrams received.
     pub(crate) datagrams_received: u64,
     /// Bytes of UDP payload received.

@@ -124,11 +124,12 @@ impl Path {
     /// Reports packets that silence cost: neither the loss estimate nor the congestion controller
     /// hears of them.
     fn on_given_up(&mut self, now: Instant, lost: Vec<SentPacket>, outcome: &mut Outcome) {
-        self.mtu.on_silence();
-        for packet in lost.iter().filter(|packet| packet.counts) {
+        let data = || lost.iter().filter(|packet| packet.counts);
+        self.mtu.on_silence(now, data().map(|packet| packet.bytes.into()));
+        for packet in data() {
             self.marks.on_lost(now, packet);
         }
-        self.counters.packets_lost += lost.iter().filter(|packet| packet.counts).count() as u64;
+        self.counters.packets_lost += data().count() as u64;
         outcome.lost.extend(lost);
     }
 

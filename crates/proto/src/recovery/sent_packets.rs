@@ -63,6 +63,9 @@ pub(crate) enum SentFrame {
     PathAddress { path: PathId },
     /// How the operator wants the packet's path to be used, as of this change.
     PathUse { change: u8 },
+    /// A piece of a longer datagram, by the session's number for that, and whether that carried something that no
+    /// congestion window holds back.
+    Piece { whole: u32, is_control: bool },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
     /// A probe that is marked as control, on a path that drops what is.
@@ -102,7 +105,10 @@ pub(crate) struct SentPacket {
 impl SentPacket {
     /// Tells whether it carried something that no congestion window holds back.
     pub(crate) fn is_control(&self) -> bool {
-        !self.bulk && self.frames.iter().any(|frame| matches!(frame, SentFrame::Delivery { .. }))
+        let is_control = |frame: &SentFrame| {
+            matches!(frame, SentFrame::Delivery { .. } | SentFrame::Piece { is_control: true, .. })
+        };
+        !self.bulk && self.frames.iter().any(is_control)
     }
 }
 

@@ -13,7 +13,9 @@ use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::path::{Path, Route};
-use crate::recovery::{AckInfo, Arrival, ClockSample, PeerClock, Receipt, SentFrame, SentPacket};
+use crate::recovery::{
+    AckInfo, Arrival, ClockSample, PeerClock, Receipt, SentFrame, SentFrames, SentPacket,
+};
 use crate::rejection::Rejection;
 use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
@@ -113,7 +115,23 @@ impl Session {
         // Nobody sends what may be marked as having met congestion: such a mark is a middle box's, and means nothing
         // [specs/paths.md §6] (rule 4).
         let mut arrival = Arrival::default();
-        let mut singles = 0;
+        let joined = self.take_frames((now, path, received), frames, true, &mut arrival);
+        if let Some(joined) = joined {
+            self.take_frames((now, path, received), &joined, false, &mut arrival);
+        }
+        arrival
+    }
+
+    /// Takes frames, and returns those of a datagram that went in pieces when its last one is among them; in such a
+    /// datagram is no piece of another.
+    fn take_frames(
+        &mut self,
+        (now, path, received): (Instant, PathId, &Received),
+        frames: &[u8],
+        may_be_pieces: bool,
+        arrival: &mut Arrival,
+    ) -> Option<Vec<u8>> {
+        let (mut singles, mut joined) = (0, None);
         for frame in Frames::new(frames) {
             let Some(frame) = frame.ok().filter(|frame| frame.single() & singles == 0) else {
                 self.rejected.count(Rejection::Malformed);
@@ -123,9 +141,20 @@ impl Session {
             arrival.ack_eliciting |= frame.is_ack_eliciting();
             arrival.urgent |= frame.is_urgent();
             arrival.in_order |= frame.is_in_order();
-            self.handle_frame(now, path, received, &frame);
+            let Frame::Piece(piece) = &frame else {
+                self.handle_frame(now, path, received, &frame);
+                continue;
+            };
+            let taken = match may_be_pieces {
+                true => self.joiner.handle_piece(now, path, piece),
+                false => Err(Rejection::Malformed),
+            };
+            match taken {
+                Ok(whole) => joined = whole,
+                Err(reason) => self.rejected.count(reason),
+            }
         }
-        arrival
+        joined
     }
 
     fn handle_frame(&mut self, now: Instant, path: PathId, received: &Received, frame: &Frame<'_>) {
@@ -193,7 +222,11 @@ impl Session {
     }
 
     pub(super) fn on_packet_acked(&mut self, packet: &SentPacket, receipt: &Receipt) {
-        for frame in &packet.frames {
+        self.on_frames_acked(&packet.frames, receipt);
+    }
+
+    fn on_frames_acked(&mut self, frames: &SentFrames, receipt: &Receipt) {
+        for frame in frames {
             match *frame {
                 SentFrame::Delivery { owner, mark } => {
                     self.deliveries.on_acked(owner, mark, receipt);
@@ -201,13 +234,18 @@ impl Session {
                 SentFrame::Ack { path, largest } => {
                     self.owes_clock = false;
                     if let Some(path) = self.path_mut(path) {
-                        path.on_ack_of_ack(largest, packet.sent_at);
+                        path.on_ack_of_ack(largest, receipt.sent_at);
                     }
                 }
                 SentFrame::PathAddress { path } => self.on_address_told(path, true),
                 SentFrame::PathUse { change } => {
                     if let Some(path) = self.path_mut(receipt.path) {
                         path.on_usage_told(change);
+                    }
+                }
+                SentFrame::Piece { whole, .. } => {
+                    if let Some(frames) = self.cutter.on_acked(whole) {
+                        self.on_frames_acked(&frames, receipt);
                     }
                 }
                 SentFrame::PathClose { .. }
@@ -218,9 +256,19 @@ impl Session {
     }
 
     pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
-        // What says nothing of the path asks for no repair either.
-        let congested = !packet.counts || self.path(path).is_some_and(Path::has_queue);
-        for frame in &packet.frames {
+        self.on_frames_lost(now, path, packet.counts, &packet.frames);
+    }
+
+    /// Takes back what frames carried; what says nothing of the path asks for no repair either.
+    pub(super) fn on_frames_lost(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        counts: bool,
+        frames: &SentFrames,
+    ) {
+        let congested = !counts || self.path(path).is_some_and(Path::has_queue);
+        for frame in frames {
             match *frame {
                 SentFrame::Delivery { owner, mark } => {
                     let loss = Loss { now, path, congested, paths: &self.paths };
@@ -228,6 +276,11 @@ impl Session {
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),
+                SentFrame::Piece { whole, .. } => {
+                    if let Some(frames) = self.cutter.on_lost(whole) {
+                        self.on_frames_lost(now, path, counts, &frames);
+                    }
+                }
                 // It is told until it has arrived.
                 SentFrame::PathUse { .. }
                 | SentFrame::Ack { .. }

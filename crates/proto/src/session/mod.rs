@@ -10,6 +10,7 @@ mod config;
 mod inbound;
 mod outbound;
 mod paths;
+pub(crate) mod pieces;
 mod snapshot;
 mod timers;
 
@@ -27,7 +28,7 @@ use crate::delivery::{Deliveries, DeliveryConfig};
 use crate::event::{Delivery, Event, PathState};
 use crate::ids::{PathId, PeerId, SessionId};
 use crate::limits;
-use crate::memory::{Account, Room};
+use crate::memory::{Account, Held, Room};
 use crate::path::{Path, PathConfig, Paths};
 use crate::recovery::ClockOffset;
 use crate::rejection::Rejections;
@@ -36,6 +37,7 @@ use crate::select::{Direction, Policy, Selector};
 use crate::via::Via;
 use crate::wire;
 use paths::Readdressed;
+use pieces::{Cutter, Joiner};
 
 /// Says which end of the session this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,8 +163,10 @@ pub(crate) struct Session {
     asks_anew: bool,
     /// When that was said last.
     unknown_at: Option<Instant>,
-    /// The largest datagram that a path has carried: the limit while none is active.
+    /// The largest datagram that a path has carried, be it in pieces: the limit while none is active.
     largest_datagram: usize,
+    cutter: Cutter,
+    joiner: Joiner,
     rng: Rng,
 }
 
@@ -230,7 +234,9 @@ impl Session {
             room: Room::PLENTY,
             asks_anew: false,
             unknown_at: None,
-            largest_datagram: limits::MIN_DATAGRAM,
+            largest_datagram: limits::MAX_DATAGRAM,
+            cutter: Cutter::default(),
+            joiner: Joiner::default(),
             rng: Rng::new(drawn.seed),
         }
     }
@@ -446,7 +452,8 @@ impl Session {
 
     /// Takes note of what is held, and how much more may be, before anything comes in or leaves.
     fn settle_account(&mut self) {
-        self.account.settle(self.deliveries.held());
+        let pieces = Held { ours: 0, theirs: self.joiner.held() };
+        self.account.settle(self.deliveries.held().and(pieces));
         let room = self.account.room();
         if room != self.room {
             self.room = room;

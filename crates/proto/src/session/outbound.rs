@@ -73,9 +73,9 @@ impl Session {
             self.deliveries.on_withheld(Class::Bulk);
             return Ok(None);
         };
-        let may_wait = selected.policy.is_plain() && self.deliveries.may_wait(packet);
-        let limit = match may_wait {
-            true => self.hoped_limit(now).saturating_sub(self.deliveries.beyond_control()),
+        let is_symbol = selected.policy.is_plain() && self.deliveries.is_symbol(packet);
+        let limit = match is_symbol {
+            true => self.payload_limit(Tier::Bulk).saturating_sub(self.deliveries.beyond_control()),
             false => self.payload_limit(selected.policy.class.tier()),
         };
         check_length(packet, limit)?;
@@ -152,6 +152,9 @@ impl Session {
         if let Some(transmit) = self.poll_token(now, index, buf) {
             return Some(transmit);
         }
+        if self.cutter.waits_for(self.paths[index].id()) {
+            return self.send_piece(now, index, buf);
+        }
         let path = &self.paths[index];
         let (ack_is_due, own) = (path.ack_is_due(now), self.deliveries.waiting_for(now, path));
         let waiting = waiting.and(own).served_by(path);
@@ -206,6 +209,19 @@ impl Session {
         }
         let news = self.paths[index].ack_has_news(now);
         self.add_own_ack(now, index, news, &mut datagram);
+        let longest = self.paths[index].max_datagram();
+        if datagram.datagram_len() <= longest {
+            return self.finish(now, index, None, datagram);
+        }
+        self.cutter.cut(self.paths[index].id(), longest, datagram);
+        self.paths[index].on_cut();
+        self.send_piece(now, index, buf)
+    }
+
+    /// Sends the next piece of a datagram that is longer than what its path carries.
+    fn send_piece(&mut self, now: Instant, index: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let mut datagram = Builder::new(buf, limits::MAX_DATAGRAM);
+        self.cutter.poll(self.paths[index].id(), &mut datagram);
         self.finish(now, index, None, datagram)
     }
 
@@ -260,15 +276,8 @@ impl Session {
     /// a tier. While none is active it is what one has carried: a kernel that is told less keeps to that for
     /// minutes.
     fn payload_limit(&self, tier: Tier) -> usize {
-        let datagram = self.paths.active_for(tier).map(Path::max_datagram).max();
+        let datagram = self.paths.active_for(tier).map(Path::longest_datagram).max();
         datagram.unwrap_or(self.largest_datagram) - DATA_OVERHEAD - CONTROL_OVERHEAD
-    }
-
-    /// Returns the same as it may turn out to be: for what can wait until that is known.
-    fn hoped_limit(&self, now: Instant) -> usize {
-        let active = self.paths.active_for(Tier::Bulk);
-        let datagram = active.map(|path| path.hoped_datagram(now)).max();
-        datagram.unwrap_or(limits::MAX_DATAGRAM) - DATA_OVERHEAD - CONTROL_OVERHEAD
     }
 
     /// Tells the peer on one path that the session is over.

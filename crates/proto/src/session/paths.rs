@@ -230,6 +230,19 @@ impl Session {
         is_any
     }
 
+    /// Learns how long IP packets are that the interfaces of paths carry, where that is known.
+    pub(crate) fn set_interface_mtus(
+        &mut self,
+        now: Instant,
+        mtu: impl Fn(InterfaceId) -> Option<usize>,
+    ) {
+        for path in self.paths.iter_mut() {
+            if let Some(mtu) = mtu(path.route().interface) {
+                path.set_interface_mtu(now, mtu);
+            }
+        }
+    }
+
     /// Learns what a gateway says has become of a packet.
     pub(crate) fn on_relay_fate(&mut self, now: Instant, id: PathId, number: u64, arrived: bool) {
         if let Some(path) = self.path_mut(id) {
@@ -257,6 +270,9 @@ impl Session {
         if let Some(path) = self.path_mut(id) {
             let outcome = path.close(now);
             self.apply(now, id, outcome);
+            for frames in self.cutter.drop_path(id) {
+                self.on_frames_lost(now, id, false, &frames);
+            }
             self.paths.remove(id);
             self.retired.insert(id);
             self.readdressed.retain(|known| known.path != id);
@@ -302,7 +318,7 @@ impl Session {
     /// Brings what depends on the paths up to date, and passes on what became ready.
     pub(super) fn after_change(&mut self, now: Instant) {
         self.now = now;
-        let largest = self.paths.active().map(Path::max_datagram).max();
+        let largest = self.paths.active().map(Path::longest_datagram).max();
         self.largest_datagram = largest.unwrap_or(self.largest_datagram);
         self.paths.set_target_calls(self.deliveries.needs_backups());
         self.paths.assign(now);

@@ -28,6 +28,7 @@ impl Session {
             let id = self.paths[index].id();
             self.apply(now, id, outcome);
         }
+        self.joiner.tidy(now);
         self.settle_account();
         let probe = self.paths.probe_timeout();
         self.deliveries.handle_timeout(now, probe);

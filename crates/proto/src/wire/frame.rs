@@ -9,9 +9,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PathUseFrame, RankFrame, Reader,
-    RepairFrame, SourceFrame, TunnelFrame, UNCOUNTED, UncountedFrame, WireError, put_varint,
-    varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PIECE, PathUseFrame, PieceFrame,
+    RankFrame, Reader, RepairFrame, SourceFrame, TunnelFrame, UNCOUNTED, UncountedFrame, WireError,
+    put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -60,6 +60,8 @@ pub(crate) enum Frame<'a> {
     Combination(CombinationFrame<'a>),
     /// Says that a generation is decoded.
     Decoded { generation: u64 },
+    /// Carries a piece of the frames of a datagram.
+    Piece(PieceFrame<'a>),
     /// Says what the sender's clock shows, in microseconds.
     Clock { clock_us: u64 },
     /// Lists messages that came in and were not passed on.
@@ -193,10 +195,13 @@ impl Frame<'_> {
 
     /// Tells whether the peer waits for the acknowledgement: it learns of silence by it.
     pub(crate) fn is_urgent(&self) -> bool {
-        matches!(
-            self,
-            Self::Control(_) | Self::LaneFloor { .. } | Self::Ping | Self::PathChallenge { .. }
-        )
+        match self {
+            Self::Control(_) | Self::LaneFloor { .. } | Self::Ping | Self::PathChallenge { .. } => {
+                true
+            }
+            Self::Piece(piece) => piece.urgent,
+            _ => false,
+        }
     }
 
     /// Tells whether its receiver passes it on in order: what is missing before it holds it up.
@@ -212,6 +217,7 @@ impl Frame<'_> {
             Self::Feedback(_) => 2,
             Self::TunnelRepair(_) => 4,
             Self::Combination(_) => 8,
+            Self::Piece(_) => 16,
             _ => 0,
         }
     }
@@ -240,6 +246,7 @@ impl Frame<'_> {
             Self::TunnelRepair(repair) => repair.encoded_len(),
             Self::Combination(combination) => 1 + combination.encoded_len(),
             Self::Decoded { generation } => 1 + varint_len(*generation),
+            Self::Piece(piece) => piece.encoded_len(),
         }
     }
 
@@ -266,11 +273,7 @@ impl Frame<'_> {
             Self::PathUse(usage) => usage.encode(out),
             Self::Uncounted(uncounted) => uncounted.encode(out),
             Self::Control(control) => control.encode(out),
-            Self::Dropped(dropped) => {
-                out.push(DROPPED);
-                put_varint(dropped.unlisted, out);
-                dropped.numbers.encode(out);
-            }
+            Self::Dropped(dropped) => dropped.encode(out),
             Self::LaneFloor { lane, floor } => {
                 out.push(LANE_FLOOR);
                 put_varint(u64::from(*lane), out);
@@ -309,6 +312,7 @@ impl Frame<'_> {
                 out.push(DECODED);
                 put_varint(*generation, out);
             }
+            Self::Piece(piece) => piece.encode(out),
             Self::Clock { clock_us } => {
                 out.push(CLOCK);
                 out.extend_from_slice(&clock_us.to_le_bytes());
@@ -338,6 +342,7 @@ impl<'a> Frame<'a> {
                     .into(),
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
+            PIECE => Self::Piece(PieceFrame::decode(reader)?),
             PATH_USE => Self::PathUse(PathUseFrame::decode(reader)?),
             UNCOUNTED => Self::Uncounted(UncountedFrame::decode(reader)?),
             DROPPED => Self::Dropped(DroppedFrame {
@@ -406,6 +411,12 @@ impl DroppedFrame {
 
     fn encoded_len(&self) -> usize {
         1 + varint_len(self.unlisted) + self.numbers.encoded_len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(DROPPED);
+        put_varint(self.unlisted, out);
+        self.numbers.encode(out);
     }
 }
 

@@ -10,6 +10,7 @@ mod generation;
 mod header;
 mod message;
 mod path_use;
+mod piece;
 mod reader;
 mod tunnel;
 mod uncounted;
@@ -28,6 +29,8 @@ pub(crate) use message::{
 };
 use path_use::PATH_USE;
 pub(crate) use path_use::PathUseFrame;
+use piece::PIECE;
+pub(crate) use piece::{PIECE_OVERHEAD, PieceFrame};
 pub(crate) use reader::{Reader, put_varint, varint_len};
 pub(crate) use tunnel::{TUNNEL_OVERHEAD, TunnelFrame};
 use uncounted::UNCOUNTED;

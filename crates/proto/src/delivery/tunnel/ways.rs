@@ -19,7 +19,7 @@ const MAY_COME_BACK: Duration = Duration::from_secs(30);
 pub(super) struct Ways {
     /// Which they are.
     pub(super) active: SmallVec<[PathId; 4]>,
-    /// Bytes of frames in the longest datagram that one of them carries or may be found to carry.
+    /// Bytes of frames in the longest datagram that one of them carries, be it in pieces.
     pub(super) longest: usize,
     /// How each of them loses.
     pub(super) lossy: SmallVec<[Lossy; 4]>,
@@ -44,7 +44,7 @@ impl Ways {
     /// Looks at all paths that serve bulk.
     pub(super) fn new(now: Instant, paths: &Paths) -> Self {
         let active = || paths.active_for(Tier::Bulk);
-        let longest = active().map(|path| path.hoped_datagram(now)).max().unwrap_or(0);
+        let longest = active().map(Path::longest_datagram).max().unwrap_or(0);
         let silent = paths.serving(Tier::Bulk).filter(|path| may_come_back(now, path));
         Self {
             active: active().map(Path::id).collect(),

@@ -8,6 +8,7 @@ mod marks;
 mod memory;
 mod moves;
 mod one_link;
+mod pieces;
 mod restart;
 mod revoked;
 mod tunnel;

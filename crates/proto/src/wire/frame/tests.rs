@@ -37,6 +37,11 @@ impl Owned {
             Frame::TunnelRepair(repair) => {
                 Frame::TunnelRepair(RepairFrame { payload: &self.payload, ..repair })
             }
+            Frame::Piece(piece) => {
+                // None is empty.
+                let payload = if self.payload.is_empty() { &[7] } else { &self.payload[..] };
+                Frame::Piece(PieceFrame { payload, ..piece })
+            }
             Frame::Tunnel(tunnel) => {
                 Frame::Tunnel(TunnelFrame { payload: &self.payload, ..tunnel })
             }
@@ -183,6 +188,9 @@ fn frame() -> impl Strategy<Value = Owned> {
         }),
         any::<u8>().prop_map(|reason| Frame::Close { reason }),
         any::<u64>().prop_map(|clock_us| Frame::Clock { clock_us }),
+        (any::<(u16, bool)>(), 2..=4_u8, 0..4_u8).prop_map(|((datagram, urgent), count, place)| {
+            Frame::Piece(PieceFrame { datagram, place: place % count, count, urgent, payload: &[] })
+        }),
         any::<(u8, u8, u8, u32)>().prop_map(|(path, change, flags, cost)| {
             Frame::PathUse(PathUseFrame { path: PathId(path), change, flags, cost })
         }),
