@@ -5,6 +5,7 @@
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
 pub mod arrival;
+pub mod bound;
 pub mod bpf_filesystem;
 pub mod broadcast;
 pub mod byte_stream;
@@ -38,5 +39,6 @@ pub mod tcp_info;
 pub mod timens;
 pub mod tun;
 pub mod udp;
+mod uucp_lock;
 pub mod wakeup;
 pub mod wall_clock;
