@@ -1,12 +1,15 @@
-//! Which other program has a device open, as far as this user may see: reading beside it would take its bytes away.
+//! Which other program has a device open, as far as this process may see: reading beside it would take its bytes away. Who has
+//! it locked, the kernel tells everybody; which files a process has open, only whoever has all of its rights.
 //!
 //! Looking through all processes takes milliseconds, on a slow computer tens of them: where the loop asks, a thread looks.
 
-use std::fs;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proto::{Duration, Instant};
+use sys::device::{major, minor};
 
 /// How often a port is looked at.
 const EVERY: Duration = Duration::from_secs(10);
@@ -75,6 +78,12 @@ fn other_holder(device: &Path) -> Option<String> {
 
 fn holder_but(device: &Path, but: Option<u32>) -> Option<String> {
     let but = but.map_or_else(String::new, |process| process.to_string());
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    if let Some(locker) = fs::metadata(device).ok().and_then(|found| locker(&locks, &found))
+        && locker != but
+    {
+        return Some(named(&locker));
+    }
     let processes = entries(Path::new("/proc")).into_iter();
     for process in processes.filter(|process| process.join("fd").exists()) {
         let number = process.file_name().unwrap_or_default().to_string_lossy();
@@ -82,11 +91,32 @@ fn holder_but(device: &Path, but: Option<u32>) -> Option<String> {
         let open =
             if is_process && number != *but { entries(&process.join("fd")) } else { Vec::new() };
         if open.iter().any(|link| fs::read_link(link).is_ok_and(|target| target == device)) {
-            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            return Some(format!("{} (process {number})", name.trim()));
+            return Some(named(&number));
         }
     }
     None
+}
+
+/// Returns the number of the process that has a file locked for itself, by the kernel's list.
+fn locker(locks: &str, file: &Metadata) -> Option<String> {
+    let is_it = |place: &str| {
+        let mut parts = place.split(':');
+        let mut hex = || u64::from_str_radix(parts.next()?, 16).ok();
+        let device = (hex(), hex());
+        let inode = place.rsplit(':').next().and_then(|inode| inode.parse().ok());
+        let (major, minor) = (major(file.dev()), minor(file.dev()));
+        device == (Some(major.into()), Some(minor.into())) && inode == Some(file.ino())
+    };
+    locks.lines().find_map(|line| {
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", process, place, ..] = words[..] else { return None };
+        is_it(place).then(|| process.to_owned())
+    })
+}
+
+fn named(process: &str) -> String {
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    format!("{} (process {process})", name.trim())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod byte_stream;
 pub mod capabilities;
 pub mod clock;
 mod control_messages;
+pub mod device;
 pub mod dumps;
 pub mod entropy;
 #[cfg(fuzzing)]

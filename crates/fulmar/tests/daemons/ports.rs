@@ -51,12 +51,21 @@ fn a_serial_port_that_another_program_has_is_told_with_its_name_and_taken_afterw
     });
     let checked = checked(&rig);
     assert!(checked.contains("is in use") && checked.contains(&us), "{checked}");
-    other.unlock().unwrap();
-    drone.wait_for("it has it, and somebody reads along", |status| {
-        trouble(status, "autopilot").contains(&format!("{us} has it open as well"))
-    });
-    line.write(&heartbeat()).unwrap();
+    // One that locks nothing and reads along, of a user with no more rights than the daemon has left.
+    let script = format!("exec 3<{}; exec sleep 100", line.device().display());
+    let mut along = Command::new("setpriv")
+        .args(["--inh-caps=-all", "--bounding-set=-all", "sh", "-c", &script])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
     drop(other);
+    drone.wait_for_within(30, "it has it, and somebody reads along", |status| {
+        trouble(status, "autopilot")
+            .contains(&format!("(process {}) has it open as well", along.id()))
+    });
+    along.kill().unwrap();
+    along.wait().unwrap();
+    line.write(&heartbeat()).unwrap();
     drone.wait_for_within(30, "it has it alone", |status| trouble(status, "autopilot").is_empty());
 
     // Now nobody else gets it: by flock, by the kernel for whoever is not root, and by a lock file.
