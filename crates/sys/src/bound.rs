@@ -5,8 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::udp::missing_interface;
-
 /// Opens a plain socket whose datagrams leave by an interface alone, whatever the routes say.
 ///
 /// # Errors
@@ -21,4 +19,12 @@ pub fn udp(interface: &str, is_ipv6: bool) -> io::Result<UdpSocket> {
     socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
     socket.bind(&any.into())?;
     Ok(socket.into())
+}
+
+/// Says in a word that an interface is not there.
+pub(crate) fn missing_interface(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENODEV) => io::Error::new(io::ErrorKind::NotFound, "no such interface"),
+        _ => error,
+    }
 }

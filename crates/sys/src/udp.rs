@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use crate::bound::missing_interface;
 use crate::control_messages::ControlMessages;
 use crate::socket_option::set_option;
 
@@ -175,8 +176,7 @@ impl UdpSocket {
         socket.set_reuse_port(true)?;
         socket.bind(&self.local_address()?.into())?;
         let state = UdpSocketState::new((&socket).into())?;
-        let Self { segmentation, is_mapped, .. } = *self;
-        Ok(Self { socket, state, segmentation, receives_all: false, is_mapped })
+        Ok(Self { segmentation: self.segmentation, ..Self::of(socket, state) })
     }
 
     /// Tells whether other sockets may have this one's address: it was opened as `shared`, and the kernel gives it
@@ -256,7 +256,11 @@ impl UdpSocket {
             Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
             _ => {}
         }
-        Ok(Self { socket, state, segmentation: false, receives_all: false, is_mapped: false })
+        Ok(Self::of(socket, state))
+    }
+
+    fn of(socket: Socket, state: UdpSocketState) -> Self {
+        Self { socket, state, segmentation: false, receives_all: false, is_mapped: false }
     }
 
     fn send_once(&self, outgoing: &Outgoing<'_>) -> io::Result<usize> {
@@ -334,13 +338,6 @@ pub(crate) fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Resul
 /// Tells the errors by which drivers without checksum offload turn segmentation down.
 fn refuses_segmentation(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
-}
-
-pub(crate) fn missing_interface(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(libc::ENODEV) => io::Error::new(io::ErrorKind::NotFound, "no such interface"),
-        _ => error,
-    }
 }
 
 /// Says that the address is taken, as a socket that shares it with others would not.

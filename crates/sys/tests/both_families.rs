@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
-use sys::udp::{Outgoing, ReceiveBuffers, UdpOptions, UdpSocket};
+use fulmar_sys::udp::{Outgoing, ReceiveBuffers, UdpOptions, UdpSocket};
 
 fn bind(local: &str, both_families: bool) -> Option<UdpSocket> {
     let options = UdpOptions {
@@ -20,7 +20,7 @@ fn bind(local: &str, both_families: bool) -> Option<UdpSocket> {
 #[test]
 fn a_socket_of_both_families_sends_marked_batches_and_hears_answers_in_each() {
     let (Some(mut both), Some(six)) = (bind("[::]:0", true), bind("[::1]:0", false)) else {
-        sys::sandbox::skip("both_families", "no IPv6 on the loopback");
+        fulmar_sys::sandbox::skip("both_families", "no IPv6 on the loopback");
         return;
     };
     let port = both.local_address().unwrap().port();

@@ -271,19 +271,6 @@ pub(super) fn check_interface(section: &Section<'_>, name: &str) {
     }
 }
 
-/// What can be neither the name of an interface nor a pattern for names nor the place of hardware.
-fn check_wanted_interface(section: &Section<'_>, wanted: &str) {
-    if !is_hardware(wanted) {
-        check_interface(section, wanted);
-    } else if wanted.ends_with(':') || wanted.contains(|letter: char| letter.is_control()) {
-        let what = format!(
-            "\"{}\" is no place of hardware such as \"usb:1-1.2\" (ls /sys/bus/usb/devices)",
-            wanted.escape_debug()
-        );
-        section.wrong("interface", what);
-    }
-}
-
 /// Reads the key in the file that a key names.
 pub(super) fn key_file(
     section: &Section<'_>,
@@ -311,6 +298,19 @@ pub(super) fn key_file(
             section.wrong(key, format!("{}: {error}{hint}", path.display()));
             None
         }
+    }
+}
+
+/// What can be neither the name of an interface nor a pattern for names nor the place of hardware.
+fn check_wanted_interface(section: &Section<'_>, wanted: &str) {
+    if !is_hardware(wanted) {
+        check_interface(section, wanted);
+    } else if wanted.ends_with(':') || wanted.contains(|letter: char| letter.is_control()) {
+        let what = format!(
+            "\"{}\" is no place of hardware such as \"usb:1-1.2\" (ls /sys/bus/usb/devices)",
+            wanted.escape_debug()
+        );
+        section.wrong("interface", what);
     }
 }
 

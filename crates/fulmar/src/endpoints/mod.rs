@@ -126,7 +126,7 @@ impl Counts {
 enum Port {
     Udp(udp::UdpPort),
     Tcp(tcp::TcpPort),
-    Serial(serial::SerialPort),
+    Serial(Box<serial::SerialPort>),
     Seqpacket(seqpacket::SeqpacketPort),
 }
 
@@ -530,7 +530,8 @@ impl Port {
             }
             // One that is missing is tried again there.
             EndpointKind::Serial(device, line) => {
-                Self::Serial(serial::SerialPort::new(device.clone(), *line, tokens, now))
+                let port = serial::SerialPort::new(device.clone(), *line, tokens, now);
+                Self::Serial(Box::new(port))
             }
             EndpointKind::Seqpacket(path, mode) => {
                 Self::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)

@@ -409,7 +409,7 @@ mod tests {
             give(&mut server, now, number);
         }
         let trouble = server.port.trouble(now).unwrap();
-        assert!(trouble.starts_with("a client has taken nothing for 2"), "{trouble}");
+        assert!(trouble.starts_with("a client has taken nothing for 30 s"), "{trouble}");
         client.set_read_timeout(Some(Duration::from_secs(10).into())).unwrap();
         let mut read = Vec::new();
         while !read.ends_with(&heartbeat(100)) {
