@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
@@ -58,8 +58,10 @@ impl Serial {
             error => error.into(),
         })?;
         let mut settings = tcgetattr(&port)?;
+        // Of a pseudo-terminal the mark outlives whoever made it, as long as the other end is open.
+        let may_mark = !is_pseudo(&port);
         // Before anything of the port is changed.
-        if is_exclusive(&port) {
+        if may_mark && is_exclusive(&port) {
             return Err(taken());
         }
         flock(&port, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
@@ -67,8 +69,10 @@ impl Serial {
             error => error.into(),
         })?;
         let lock = UucpLock::take(device)?;
-        // A driver that knows no such thing has the lock at least.
-        let _ = ioctl_tiocexcl(&port);
+        if may_mark {
+            // A driver that knows no such thing has the lock at least.
+            let _ = ioctl_tiocexcl(&port);
+        }
         let port = Self { port, _lock: lock };
         settings.make_raw();
         let off = ControlModes::CSTOPB | ControlModes::PARENB | ControlModes::CRTSCTS;
@@ -204,6 +208,11 @@ fn is_exclusive(port: &OwnedFd) -> bool {
     failed == 0 && exclusive != 0
 }
 
+/// Tells whether the port is the slave of a pseudo-terminal (majors 136 to 143 of Linux).
+fn is_pseudo(port: &OwnedFd) -> bool {
+    fstat(port).is_ok_and(|found| (136..=143).contains(&libc::major(found.st_rdev)))
+}
+
 fn taken() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, "another program has it for itself")
 }
@@ -259,10 +268,12 @@ mod tests {
         flock(&other, FlockOperation::LockExclusive).unwrap();
         assert_eq!(refused(), io::ErrorKind::ResourceBusy);
         drop(other);
-        // Qt.
-        let other = open();
+        // Qt; a pseudo-terminal keeps the mark when its maker is gone, so there it counts for nothing.
+        let other: OwnedFd = open().into();
+        assert!(is_pseudo(&other) && !is_exclusive(&other));
         ioctl_tiocexcl(&other).unwrap();
-        assert_eq!(refused(), io::ErrorKind::ResourceBusy);
+        assert!(is_exclusive(&other));
+        ioctl_tiocnxcl(&other).unwrap();
         drop(other);
         // One that reads along takes nothing away from us but bytes, and is told elsewhere.
         let _along = open();
