@@ -42,6 +42,11 @@ impl<T> Awaited<T> {
         self.there.is_none().then_some(self.next)
     }
 
+    /// Makes it due at once: what kept it away may have changed.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.next = self.next.min(now);
+    }
+
     /// Opens it where that is due; returns whether it has come.
     pub(crate) fn try_again(
         &mut self,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 pub use crate::daemon::fuzzing::tunnel_packet;
 use crate::pair::{Code, Message};
-use crate::{config, status};
+use crate::{config, names, status};
 
 /// Reads a configuration: it is refused with lines that say where and why, or all of it makes sense.
 pub fn configuration(text: &str) {
@@ -31,6 +31,16 @@ pub fn status_answer(bytes: &[u8]) {
     let again = serde_json::to_string(&report).expect("what was read can be written");
     let again: status::Report = serde_json::from_str(&again).expect("and read again");
     assert_eq!(again.peers.len(), report.peers.len());
+}
+
+/// Reads the answer of a name server to a question for a host.
+pub fn name_answer(bytes: &[u8]) {
+    for (id, is_ipv6) in [(0x1234, false), (0x1234, true)] {
+        let found = names::addresses_in(bytes, id, "station.example", is_ipv6);
+        let found = found.unwrap_or_default();
+        assert!(found.len() <= 16 && found.iter().all(|it| it.is_ipv6() == is_ipv6));
+        assert!(found.iter().all(|it| !it.is_unspecified() && !it.is_loopback()));
+    }
 }
 
 /// Reads a pairing code, and what is said while a drone is enrolled.

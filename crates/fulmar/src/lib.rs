@@ -19,6 +19,7 @@ mod events;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guest_socket;
+mod holders;
 mod init;
 mod interface;
 mod keys;

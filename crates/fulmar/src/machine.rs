@@ -1,6 +1,8 @@
 //! Where the file does not match this computer, for `fulmar check`: warnings, since a file may be written
 //! for another one, and links come and go.
 
+mod doubles;
+
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -11,14 +13,16 @@ use std::time::Instant;
 
 use proto::Duration;
 use sys::interfaces::{self, Interface};
+use sys::serial::{FlowControl, Serial};
 
 use crate::config::{
-    Config, EndpointConfig, EndpointKind, HopConfig, PathConfig, RelayFile, Remote,
+    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, RelayFile, Remote,
 };
 use crate::endpoints::way_trouble;
 use crate::events::socket_beside;
-use crate::interface::find_usable;
-use crate::names;
+use crate::holders::holder;
+use crate::interface::{Families, Found, Here, Seeker, find_usable};
+use crate::names::{self, Link};
 use crate::socket_file::{try_directory, try_place};
 use crate::ways;
 
@@ -35,7 +39,7 @@ const HEADERS: u32 = 28 + 28 + 17;
 const LEAST_MTU: u32 = 576;
 
 /// How long `fulmar check` waits for a resolver that does not answer.
-const RESOLVED_WITHIN: Duration = Duration::from_secs(5);
+const RESOLVED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Returns what does not fit, or could not be found out.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
@@ -45,36 +49,13 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
             return vec![format!("the interfaces of this host cannot be listed: {error}")];
         }
     };
-    let in_paths = config.paths.iter().map(|path| path.interface.as_str());
-    let in_listens = config.listens.iter().filter_map(|listen| listen.interface.as_deref());
-    let in_relays = config.relays.iter().map(|relay| relay.wire.interface.as_str());
-    let in_use: Vec<_> = in_paths.chain(in_listens).chain(in_relays).collect();
-    let interface_trouble =
-        |name: &str, ipv6: bool| find_usable(name, ipv6, &interfaces, &in_use).err();
-    let mut warnings = Vec::new();
-    for relay in &config.relays {
-        let lacks = interface_trouble(&relay.wire.interface, false);
-        warnings.extend(lacks.map(|lacks| format!("relay \"{}\": {lacks}", relay.name)));
-    }
-    for path in config.paths.iter().filter(|path| path.relay.is_none()) {
-        let lacks = interface_trouble(&path.interface, path.is_ipv6());
-        warnings.extend(lacks.map(|lacks| format!("path \"{}\": {lacks}", path.name)));
-        let narrow = narrowness(config, path, &interfaces);
-        warnings.extend(narrow.map(|narrow| format!("path \"{}\": {narrow}", path.name)));
-    }
-    warnings.extend(config.paths.iter().flat_map(|path| way_troubles(path, &interfaces)));
-    warnings.extend(name_troubles(&config.paths));
-    for listen in &config.listens {
-        let ipv6 = listen.address.is_ipv6();
-        let lacks = listen.interface.as_ref();
-        let lacks = lacks.and_then(|name| interface_trouble(name, ipv6));
-        let lacks = lacks.or_else(|| bind_trouble(UdpSocket::bind(listen.address), listen.address));
-        warnings.extend(lacks.map(|lacks| format!("listen \"{}\": {lacks}", listen.name)));
-    }
+    let mut warnings = interface_warnings(config, &interfaces);
+    warnings.extend(name_troubles(config, &interfaces));
     for endpoint in &config.endpoints {
         let lacks = endpoint_trouble(endpoint);
         warnings.extend(lacks.map(|lacks| format!("endpoint \"{}\": {lacks}", endpoint.name)));
     }
+    warnings.extend(doubles::warnings(config));
     let device = Path::new("/dev/net/tun");
     if config.tunnel.is_some() && !device.exists() {
         warnings.push("tunnel: there is no /dev/net/tun here: modprobe tun".into());
@@ -103,7 +84,7 @@ pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
     let hops = [("wire", &config.wire), ("radio", &config.radio)];
     let in_use: Vec<_> = hops.iter().map(|(_, hop)| hop.interface.as_str()).collect();
     let trouble = |(name, hop): (&str, &HopConfig)| {
-        let lacks = find_usable(&hop.interface, false, &interfaces, &in_use).err()?;
+        let lacks = find_usable(&hop.interface, Families::IPV4, &interfaces, &in_use).err()?;
         Some(format!("{name}: {lacks}"))
     };
     let mut warnings: Vec<String> = hops.into_iter().filter_map(trouble).collect();
@@ -111,33 +92,78 @@ pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
     warnings
 }
 
+/// Says what is wrong with the interfaces of relays, paths and addresses that are listened at, and which was chosen where
+/// several fit.
+fn interface_warnings(config: &Config, interfaces: &[Interface]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for relay in &config.relays {
+        let name = &relay.wire.interface;
+        let lacks = find_usable(name, Families::IPV4, interfaces, &[]).err();
+        warnings.extend(lacks.map(|lacks| format!("relay \"{}\": {lacks}", relay.name)));
+    }
+    for (path, found) in found_paths(config, interfaces) {
+        let told = match found {
+            Err(lacks) => vec![lacks],
+            Ok(found) => link_warnings(config, path, &found, interfaces),
+        };
+        warnings.extend(told.into_iter().map(|told| format!("path \"{}\": {told}", path.name)));
+    }
+    let seekers: Vec<_> = config.listens.iter().filter_map(listen_seeker).collect();
+    let mut found = here(config, interfaces, &seekers).into_iter();
+    for listen in &config.listens {
+        let lacks = listen.interface.as_ref().and_then(|_| found.next()?.err());
+        let lacks = lacks.or_else(|| bind_trouble(UdpSocket::bind(listen.address), listen.address));
+        warnings.extend(lacks.map(|lacks| format!("listen \"{}\": {lacks}", listen.name)));
+    }
+    warnings
+}
+
+/// Says which interface was chosen where several fit, and what keeps datagrams of a path from their way by it.
+fn link_warnings(
+    config: &Config,
+    path: &PathConfig,
+    found: &Found,
+    interfaces: &[Interface],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !found.others.is_empty() {
+        warnings.push(format!(
+            "{} is {} here, and {} would fit too: the first by name that works is taken, and kept while it works",
+            path.interface,
+            found.name,
+            found.others.join(" and ")
+        ));
+    }
+    let interface = interfaces.iter().find(|at| at.index == found.index);
+    warnings.extend(interface.into_iter().flat_map(|interface| way_troubles(path, interface)));
+    warnings.extend(interface.and_then(|interface| narrowness(config, path, interface)));
+    warnings
+}
+
 /// Says what keeps datagrams of a path whose interface works from its addresses.
-fn way_troubles(path: &PathConfig, interfaces: &[Interface]) -> Vec<String> {
-    let is_it = |at: &&Interface| at.name == path.interface && at.running && path.relay.is_none();
-    let Some(interface) = interfaces.iter().find(is_it) else { return Vec::new() };
-    let has = |is_ipv6| interface.addresses.iter().any(|address| address.is_ipv6() == is_ipv6);
+fn way_troubles(path: &PathConfig, interface: &Interface) -> Vec<String> {
+    let has = Families::of(interface.addresses.iter().copied());
     let trouble = |remote: &Remote| match remote {
-        Remote::Address(address) if has(address.is_ipv6()) => {
-            ways::trouble(interface, address.ip())
+        Remote::Address(address) if has.has(address.ip()) => ways::trouble(interface, address.ip()),
+        Remote::Name(host, _) => {
+            let of = |is_ipv6| ways::trouble_of_name(interface, host, is_ipv6);
+            // One family is enough.
+            if has == Families::BOTH { of(true).and(of(false)) } else { of(has.ipv6) }
         }
-        Remote::Name(host, _) if has(path.is_ipv6()) => {
-            ways::trouble_of_name(interface, host, path.is_ipv6())
-        }
-        _ => None,
+        Remote::Address(_) => None,
     };
-    let troubles = path.remotes.iter().filter_map(trouble);
-    troubles.map(|trouble| format!("path \"{}\": {trouble}", path.name)).collect()
+    path.remotes.iter().filter_map(trouble).collect()
 }
 
 /// Says where full packets of the tunnel are longer than what an interface carries beside our headers.
-fn narrowness(config: &Config, path: &PathConfig, interfaces: &[Interface]) -> Option<String> {
+fn narrowness(config: &Config, path: &PathConfig, interface: &Interface) -> Option<String> {
     let tunnel = config.tunnel.as_ref()?;
-    let found = interfaces.iter().find(|interface| interface.name == path.interface)?;
-    let (name, mtu) = (&path.interface, found.mtu);
+    let (name, mtu) = (&interface.name, interface.mtu);
     if mtu < LEAST_MTU {
         return Some(format!("{name} carries packets of {mtu} bytes, and needs {LEAST_MTU}"));
     }
-    let headers = if path.is_ipv6() { HEADERS + 20 } else { HEADERS };
+    let has = Families::of(interface.addresses.iter().copied());
+    let headers = if has.ipv4 && path.families().ipv4 { HEADERS } else { HEADERS + 20 };
     (mtu < u32::from(tunnel.mtu) + headers).then(|| {
         format!(
             "{name} carries packets of {mtu} bytes: those of the tunnel ({}) go in pieces there, which costs some of \
@@ -147,22 +173,73 @@ fn narrowness(config: &Config, path: &PathConfig, interfaces: &[Interface]) -> O
     })
 }
 
-/// Looks up every name that paths have; says what is wrong with which, or that nobody answered.
-fn name_troubles(paths: &[PathConfig]) -> Vec<String> {
-    let names = paths.iter().flat_map(|path| {
-        path.remotes.iter().filter_map(|remote| match remote {
-            Remote::Name(host, port) => Some((host.clone(), *port, path.is_ipv6())),
-            Remote::Address(_) => None,
-        })
-    });
-    let mut open: BTreeSet<_> = names.collect();
+/// Finds the interface of each path that has one.
+fn found_paths<'c>(
+    config: &'c Config,
+    interfaces: &[Interface],
+) -> Vec<(&'c PathConfig, Result<Found, String>)> {
+    let paths: Vec<_> = config.paths.iter().filter(|path| path.relay.is_none()).collect();
+    let seeker = |path: &&'c PathConfig| Seeker {
+        wanted: path.interface.as_str(),
+        families: path.families(),
+        group: path.peer as u64,
+        holds: None,
+    };
+    let seekers: Vec<_> = paths.iter().map(seeker).collect();
+    let found = here(config, interfaces, &seekers);
+    paths.into_iter().zip(found).collect()
+}
+
+fn listen_seeker(listen: &Listen) -> Option<Seeker<'_>> {
+    Some(Seeker {
+        wanted: listen.interface.as_deref()?,
+        families: Families::of([listen.address.ip()]),
+        group: listen.address.port().into(),
+        holds: None,
+    })
+}
+
+fn here(
+    config: &Config,
+    interfaces: &[Interface],
+    seekers: &[Seeker<'_>],
+) -> Vec<Result<Found, String>> {
+    let tunnel = config.tunnel.as_ref().map(|tunnel| tunnel.interface.clone());
+    let never: Vec<String> = tunnel.into_iter().collect();
+    Here { interfaces, never: &never }.assign(seekers)
+}
+
+/// Looks up every name that paths have, through the link of each, and those of endpoints; says what is wrong with which, or
+/// that nobody answered.
+fn name_troubles(config: &Config, interfaces: &[Interface]) -> Vec<String> {
+    let mut open: BTreeSet<(String, u16, Option<Link>)> = BTreeSet::new();
+    for (path, found) in found_paths(config, interfaces) {
+        // What the link lacks is told already.
+        let Ok(found) = found else { continue };
+        for remote in &path.remotes {
+            if let Remote::Name(host, port) = remote {
+                open.insert((host.clone(), *port, Some(Link::of(&found))));
+            }
+        }
+    }
+    let remotes = config.endpoints.iter().filter_map(|endpoint| endpoint.kind.remote());
+    for remote in remotes {
+        if let Remote::Name(host, port) = remote {
+            open.insert((host.clone(), *port, None));
+        }
+    }
     let (sender, answers) = channel();
-    for (host, port, is_ipv6) in open.clone() {
+    for name in open.clone() {
         let sender = sender.clone();
         let asker = move || {
-            let trouble = names::look_up(&host, port, is_ipv6).err();
+            let (host, port, link) = &name;
+            let trouble = match link {
+                Some(link) => names::look_up_through(host, *port, link)
+                    .and_then(|found| link.lack_of(&found.addresses).map_or(Ok(()), Err)),
+                None => names::look_up(host, *port).map(|_| ()),
+            };
             // Nobody listens any more to one that took too long.
-            let _ = sender.send(((host, port, is_ipv6), trouble));
+            let _ = sender.send((name, trouble.err()));
         };
         // Where there is no thread, there is no answer either.
         let _ = std::thread::Builder::new().name("names".into()).spawn(asker);
@@ -174,15 +251,23 @@ fn name_troubles(paths: &[PathConfig]) -> Vec<String> {
         answers.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     {
         open.remove(&name);
-        troubles.extend(trouble.map(|trouble| format!("remote {} {trouble}", name.0)));
+        troubles.extend(trouble.map(|trouble| format!("{} {trouble}", called(&name))));
     }
     let within = RESOLVED_WITHIN.as_secs();
-    for (host, ..) in open {
-        troubles.push(format!("remote {host} was not looked up within {within} s"));
+    for name in open {
+        troubles.push(format!("{} was not looked up within {within} s", called(&name)));
     }
     troubles.sort();
     troubles.dedup();
     troubles.into_iter().map(|trouble| format!("{trouble}; not verified")).collect()
+}
+
+/// Names what is looked up.
+fn called((host, _, link): &(String, u16, Option<Link>)) -> String {
+    match link {
+        Some(_) => format!("remote {host}"),
+        None => format!("address {host}"),
+    }
 }
 
 fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
@@ -191,18 +276,44 @@ fn endpoint_trouble(endpoint: &EndpointConfig) -> Option<String> {
         EndpointKind::UdpServer(address) if address.ip().is_multicast() => None,
         EndpointKind::UdpServer(address) => bind_trouble(UdpSocket::bind(address), *address),
         EndpointKind::TcpServer(address) => bind_trouble(TcpListener::bind(address), *address),
-        EndpointKind::UdpClient(address) => way_trouble(*address),
+        EndpointKind::UdpClient(Remote::Address(address)) => way_trouble(*address),
+        // A name is looked up with the others; a server may start after us.
+        EndpointKind::UdpClient(Remote::Name(..)) | EndpointKind::TcpClient(_) => None,
         EndpointKind::Seqpacket(path, _) => {
             try_place(path).err().map(|error| format!("{}: {error}", path.display()))
         }
-        EndpointKind::Serial(device, baud) => {
-            if !device.exists() {
-                return Some(format!("there is no {}", device.display()));
-            }
-            let is_odd = !USUAL_SPEEDS.contains(baud);
-            is_odd.then(|| format!("{baud} baud is an odd speed: is it what the other end has?"))
-        }
+        EndpointKind::Serial(device, line) => serial_trouble(device, *line),
     }
+}
+
+fn serial_trouble(device: &Path, Line { baud, rts_cts }: Line) -> Option<String> {
+    if !device.exists() {
+        return Some(format!("there is no {}", device.display()));
+    }
+    let flow = if rts_cts { FlowControl::RtsCts } else { FlowControl::None };
+    // A port that nobody has can be opened for a moment; one that somebody has is not touched.
+    let other = device.canonicalize().ok().and_then(|device| holder(&device));
+    let error = match &other {
+        Some(_) => None,
+        None => Serial::open(device, baud, flow).err(),
+    };
+    if other.is_some() || error.as_ref().is_some_and(|it| it.kind() == ErrorKind::ResourceBusy) {
+        let device = device.display();
+        let by = other.or_else(|| error.map(|error| error.to_string()));
+        let by = by.unwrap_or_default();
+        return Some(format!(
+            "{device} is in use: {by}; where that is this file's daemon, all is well"
+        ));
+    }
+    if let Some(error) = error {
+        let hint = match error.kind() {
+            ErrorKind::PermissionDenied => "; sudo, or the group dialout",
+            _ => "",
+        };
+        return Some(format!("{}: {error}{hint}", device.display()));
+    }
+    let is_odd = !USUAL_SPEEDS.contains(&baud);
+    is_odd.then(|| format!("{baud} baud is an odd speed: is it what the other end has?"))
 }
 
 /// Says why the status socket could not be made, without which no command reaches the daemon.

@@ -51,6 +51,7 @@ impl BroadcastSocket {
         let any = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let of_port = |port| UdpOptions {
             local: any(port),
+            both_families: false,
             interface: Some(options.interface.clone()),
             send_buffer: options.send_buffer,
             receive_buffer: options.receive_buffer,

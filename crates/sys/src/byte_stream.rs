@@ -1,6 +1,6 @@
 //! TCP and multipath TCP connections of the kernel, as opponents of our own sessions.
 //!
-//! Of this the daemon uses [`keep_short`] alone. The congestion control is always chosen, because machines differ in
+//! Of this the daemon uses [`keep_short`] and [`begin_connect`] alone. The congestion control is always chosen, because machines differ in
 //! their default; multipath TCP passes the choice on to its sub-flows.
 
 use std::io;
@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use rustix::net::{SendFlags, send};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 /// Says which kind of connection the kernel is to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,25 @@ impl Transport {
             Self::Tcp => Protocol::TCP,
             Self::Mptcp => Protocol::MPTCP,
         }
+    }
+}
+
+/// Begins a connection of the kernel's usual kind, and does not wait for it: the stream is writable when it is there or has
+/// failed, which `take_error` tells. One whose other end is gone without a word ends within some ten seconds.
+///
+/// # Errors
+/// Those of `socket`, `setsockopt` and `connect`.
+pub fn begin_connect(to: SocketAddr) -> io::Result<TcpStream> {
+    /// Before the other end is asked whether it is there, between two questions, and for how long it may be silent then.
+    const KEPT: [Duration; 3] =
+        [Duration::from_secs(5), Duration::from_secs(2), Duration::from_secs(10)];
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEPT[0]).with_interval(KEPT[1]))?;
+    socket.set_tcp_user_timeout(Some(KEPT[2]))?;
+    match socket.connect(&to.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(socket.into()),
     }
 }
 

@@ -5,12 +5,14 @@
 //! module wraps one facility; none keeps state beyond the file descriptors it owns.
 
 pub mod arrival;
+pub mod bound;
 pub mod bpf_filesystem;
 pub mod broadcast;
 pub mod byte_stream;
 pub mod capabilities;
 pub mod clock;
 mod control_messages;
+pub mod device;
 pub mod dumps;
 pub mod entropy;
 #[cfg(fuzzing)]
@@ -39,5 +41,6 @@ pub mod tcp_info;
 pub mod timens;
 pub mod tun;
 pub mod udp;
+mod uucp_lock;
 pub mod wakeup;
 pub mod wall_clock;

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use quinn_udp::{RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use crate::bound::missing_interface;
 use crate::control_messages::ControlMessages;
 use crate::socket_option::set_option;
 
@@ -31,6 +32,8 @@ const BPF_RETURN: u16 = 0x06;
 pub struct UdpOptions {
     /// Local address; port 0 lets the kernel choose.
     pub local: SocketAddr,
+    /// Whether a socket of IPv6's unspecified address carries IPv4 as well, under IPv4's own addresses.
+    pub both_families: bool,
     /// Interface that all datagrams come from and leave by (`SO_BINDTODEVICE`).
     pub interface: Option<String>,
     /// Bytes of `SO_SNDBUF`: small, since what waits there can no longer be overtaken.
@@ -51,6 +54,8 @@ pub struct UdpSocket {
     segmentation: bool,
     /// Whether what comes in goes to this socket, however many others have its address.
     receives_all: bool,
+    /// Whether addresses of IPv4 are mapped into those of IPv6.
+    is_mapped: bool,
 }
 
 /// Describes datagrams of equal size that leave together.
@@ -110,8 +115,11 @@ impl ReceiveBuffers {
         let buffers = self.bytes.chunks_exact_mut(BUFFER_BYTES);
         for (meta, buffer) in self.metas[..self.filled].iter().zip(buffers) {
             let incoming = Incoming {
-                source: meta.addr,
-                local: meta.dst_ip,
+                source: match (meta.addr.ip().to_canonical(), meta.addr) {
+                    (IpAddr::V4(source), SocketAddr::V6(mapped)) => (source, mapped.port()).into(),
+                    (_, source) => source,
+                },
+                local: meta.dst_ip.map(|local| local.to_canonical()),
                 interface: meta.interface_index.unwrap_or(0),
                 ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
             };
@@ -127,7 +135,7 @@ impl ReceiveBuffers {
 }
 
 impl UdpSocket {
-    /// Opens a socket; an IPv6 socket carries IPv6 alone.
+    /// Opens a socket; an IPv6 socket carries IPv6 alone unless the options say otherwise.
     ///
     /// # Errors
     /// Those of `socket`, `setsockopt` and `bind`; `NotFound` when the interface is missing.
@@ -148,6 +156,7 @@ impl UdpSocket {
         socket.segmentation =
             options.segmentation && socket.state.max_gso_segments() > 1 && segmentation_is_sound();
         socket.receives_all = receives_all;
+        socket.is_mapped = options.both_families;
         Ok(socket)
     }
 
@@ -167,7 +176,7 @@ impl UdpSocket {
         socket.set_reuse_port(true)?;
         socket.bind(&self.local_address()?.into())?;
         let state = UdpSocketState::new((&socket).into())?;
-        Ok(Self { socket, state, segmentation: self.segmentation, receives_all: false })
+        Ok(Self { segmentation: self.segmentation, ..Self::of(socket, state) })
     }
 
     /// Tells whether other sockets may have this one's address: it was opened as `shared`, and the kernel gives it
@@ -247,11 +256,18 @@ impl UdpSocket {
             Err(error) if error.raw_os_error() != Some(libc::ENOPROTOOPT) => return Err(error),
             _ => {}
         }
-        Ok(Self { socket, state, segmentation: false, receives_all: false })
+        Ok(Self::of(socket, state))
+    }
+
+    fn of(socket: Socket, state: UdpSocketState) -> Self {
+        Self { socket, state, segmentation: false, receives_all: false, is_mapped: false }
     }
 
     fn send_once(&self, outgoing: &Outgoing<'_>) -> io::Result<usize> {
-        let address = SockAddr::from(outgoing.destination);
+        let address = SockAddr::from(match outgoing.destination {
+            SocketAddr::V4(to) if self.is_mapped => (to.ip().to_ipv6_mapped(), to.port()).into(),
+            to => to,
+        });
         let mut part = libc::iovec {
             iov_base: outgoing.bytes.as_ptr() as *mut _,
             iov_len: outgoing.bytes.len(),
@@ -293,7 +309,7 @@ impl AsFd for UdpSocket {
 pub(crate) fn unbound(options: &UdpOptions) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(options.local), Type::DGRAM, Some(Protocol::UDP))?;
     if options.local.is_ipv6() {
-        socket.set_only_v6(true)?;
+        socket.set_only_v6(!options.both_families)?;
     }
     if let Some(interface) = &options.interface {
         socket.bind_device(Some(interface.as_bytes())).map_err(missing_interface)?;
@@ -322,13 +338,6 @@ pub(crate) fn enlarge_receive_buffer(socket: &Socket, bytes: usize) -> io::Resul
 /// Tells the errors by which drivers without checksum offload turn segmentation down.
 fn refuses_segmentation(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL))
-}
-
-fn missing_interface(error: io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(libc::ENODEV) => io::Error::new(io::ErrorKind::NotFound, "no such interface"),
-        _ => error,
-    }
 }
 
 /// Says that the address is taken, as a socket that shares it with others would not.
@@ -388,6 +397,7 @@ mod tests {
     fn loopback(segmentation: bool) -> UdpSocket {
         let options = UdpOptions {
             local: "127.0.0.1:0".parse().unwrap(),
+            both_families: false,
             interface: None,
             send_buffer: 65_536,
             receive_buffer: 1 << 20,
@@ -443,6 +453,7 @@ mod tests {
     fn ipv6_carries_source_and_ecn() {
         let options = UdpOptions {
             local: "[::1]:0".parse().unwrap(),
+            both_families: false,
             interface: None,
             send_buffer: 65_536,
             receive_buffer: 65_536,
@@ -474,6 +485,7 @@ mod tests {
     fn sockets_beside_send_from_one_address_and_the_first_receives() {
         let options = UdpOptions {
             local: "127.0.0.1:0".parse().unwrap(),
+            both_families: false,
             interface: None,
             send_buffer: 65_536,
             receive_buffer: 1 << 20,
@@ -559,6 +571,7 @@ mod tests {
     fn missing_interface_is_named_as_such() {
         let options = UdpOptions {
             local: "0.0.0.0:0".parse().unwrap(),
+            both_families: false,
             interface: Some("nosuchif0".into()),
             send_buffer: 65_536,
             receive_buffer: 65_536,

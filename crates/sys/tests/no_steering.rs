@@ -40,6 +40,7 @@ fn where_the_kernel_cannot_steer_one_socket_serves_all() {
     let (send_buffer, receive_buffer) = (65_536, 65_536);
     let options = UdpOptions {
         local,
+        both_families: false,
         interface: None,
         send_buffer,
         receive_buffer,

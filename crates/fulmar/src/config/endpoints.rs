@@ -10,7 +10,7 @@ use super::filter::filters;
 use super::kind::{Kind, endpoint_kind};
 use super::message::message;
 use super::peers::{ReadPeer, peer};
-use super::{Content, EndpointConfig, EndpointKind, MavlinkContent, Role, reliability};
+use super::{Content, EndpointConfig, EndpointKind, MavlinkContent, Remote, Role, reliability};
 
 /// Reads every endpoint, in the order of the file within each of the lists.
 pub(super) fn read(
@@ -44,7 +44,9 @@ pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec
             EndpointKind::UdpServer(address) | EndpointKind::TcpServer(address) => {
                 (address, !address.ip().is_loopback())
             }
-            EndpointKind::UdpClient(address) => (address, is_heard_by_many(address.ip())),
+            EndpointKind::UdpClient(Remote::Address(address)) => {
+                (address, is_heard_by_many(address.ip()))
+            }
             _ => continue,
         };
         if is_open {
@@ -73,11 +75,12 @@ fn mavlink(
         ("udp-server", Kind::UdpServer),
         ("udp-client", Kind::UdpClient),
         ("tcp-server", Kind::TcpServer),
+        ("tcp-client", Kind::TcpClient),
         ("serial", Kind::Serial),
     ];
     section.require("kind");
     // A kind that is not understood must not make the others' keys unknown.
-    let _ = ["address", "device", "baud"].map(|key| section.has(key));
+    let _ = ["address", "device", "baud", "flow_control"].map(|key| section.has(key));
     let kind = section.choice("kind", &kinds).and_then(|kind| endpoint_kind(section, kind));
     // Beside the autopilot it is told about the link; a ground station is not.
     let usual = if role == Some(Role::Drone) { 1.0 } else { 0.0 };

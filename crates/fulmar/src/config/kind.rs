@@ -1,13 +1,16 @@
 //! The kinds of local endpoint that several sections know, and their keys.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use toml_keys::Section;
 
-use super::EndpointKind;
+use super::{EndpointKind, Line, Remote};
 
 const ADDRESS: &str = "an address and port such as 127.0.0.1:14550";
+const REMOTE: &str =
+    "an address and port such as 127.0.0.1:14550, or a name and port such as tablet.local:14550";
+/// The keys of a serial port alone.
+const OF_SERIAL: [&str; 3] = ["device", "baud", "flow_control"];
 
 /// The kinds that several sections have in common.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,6 +18,7 @@ pub(super) enum Kind {
     UdpServer,
     UdpClient,
     TcpServer,
+    TcpClient,
     Serial,
 }
 
@@ -29,20 +33,34 @@ pub(super) fn endpoint_kind(section: &Section<'_>, kind: Kind) -> Option<Endpoin
         if section.has("address") {
             section.wrong("address", "belongs to UDP and TCP, not to a serial port");
         }
-        return Some(EndpointKind::Serial(PathBuf::from(device?), baud));
+        let flows = [("none", false), ("rts-cts", true)];
+        let rts_cts = section.choice("flow_control", &flows).unwrap_or(false);
+        return Some(EndpointKind::Serial(PathBuf::from(device?), Line { baud, rts_cts }));
     }
-    for key in ["device", "baud"] {
+    for key in OF_SERIAL {
         if section.has(key) {
             section.wrong(key, "belongs to kind = \"serial\"");
         }
     }
-    let address: SocketAddr = section.required("address", ADDRESS)?;
-    if address.port() == 0 {
+    let is_client = matches!(kind, Kind::UdpClient | Kind::TcpClient);
+    let remote: Remote = section.required("address", if is_client { REMOTE } else { ADDRESS })?;
+    if remote.port() == 0 {
         section.wrong("address", "needs a port other than 0");
     }
-    Some(match kind {
-        Kind::UdpServer => EndpointKind::UdpServer(address),
-        Kind::UdpClient => EndpointKind::UdpClient(address),
-        _ => EndpointKind::TcpServer(address),
-    })
+    match (kind, remote) {
+        (Kind::UdpClient, remote) => Some(EndpointKind::UdpClient(remote)),
+        (Kind::TcpClient, Remote::Address(address)) if address.ip().is_unspecified() => {
+            section.wrong("address", "is nobody's: 127.0.0.1 is this host");
+            None
+        }
+        (Kind::TcpClient, remote) => Some(EndpointKind::TcpClient(remote)),
+        (_, Remote::Name(..)) => {
+            let what =
+                "is a name: a server waits at an address of this host, such as 127.0.0.1:14550";
+            section.wrong("address", what);
+            None
+        }
+        (Kind::UdpServer, Remote::Address(address)) => Some(EndpointKind::UdpServer(address)),
+        (_, Remote::Address(address)) => Some(EndpointKind::TcpServer(address)),
+    }
 }

@@ -30,6 +30,8 @@ use proto::{Duration, MessageStream, PathUse, PublicKey, Source, StaticSecret};
 use toml_keys::{FileError, Mistake, Section};
 use zeroize::Zeroizing;
 
+use crate::interface::Families;
+
 pub(crate) use filter::Filters;
 pub(crate) use local::RUN_DIRECTORY;
 pub(crate) use record::RecordConfig;
@@ -133,9 +135,12 @@ pub(crate) struct PathConfig {
 }
 
 impl PathConfig {
-    /// Tells which family its remotes have; names alone are looked up for IPv4.
-    pub(crate) fn is_ipv6(&self) -> bool {
-        self.remotes.iter().find_map(Remote::address).is_some_and(|address| address.is_ipv6())
+    /// Returns the families of its remotes; a name may have addresses of both.
+    pub(crate) fn families(&self) -> Families {
+        if self.remotes.iter().any(|remote| remote.address().is_none()) {
+            return Families::BOTH;
+        }
+        Families::of(self.remotes.iter().filter_map(Remote::address).map(|address| address.ip()))
     }
 }
 
@@ -230,16 +235,43 @@ pub(crate) enum EndpointKind {
     /// Waits at an address and answers every program that speaks to it.
     UdpServer(SocketAddr),
     /// Speaks to an address.
-    UdpClient(SocketAddr),
+    UdpClient(Remote),
     /// Accepts connections.
     TcpServer(SocketAddr),
+    /// Connects to an address.
+    TcpClient(Remote),
     /// Reads and writes a device at a speed.
-    Serial(PathBuf, u32),
+    Serial(PathBuf, Line),
     /// A Unix SEQPACKET socket at a path, with permissions.
     Seqpacket(PathBuf, u32),
 }
 
+/// How a serial port is driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) baud: u32,
+    /// It sends while CTS is on, and says by RTS that it takes.
+    pub(crate) rts_cts: bool,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flow = if self.rts_cts { ", RTS/CTS" } else { "" };
+        write!(f, "{} baud{flow}", self.baud)
+    }
+}
+
 impl EndpointKind {
+    /// Returns the address that it speaks to, of a client.
+    pub(crate) fn remote(&self) -> Option<&Remote> {
+        match self {
+            Self::UdpClient(remote) | Self::TcpClient(remote) => Some(remote),
+            Self::UdpServer(_) | Self::TcpServer(_) | Self::Serial(..) | Self::Seqpacket(..) => {
+                None
+            }
+        }
+    }
+
     /// Tells whether one may take over the other's port: a socket at the same address, the same device or path.
     pub(crate) fn shares_port(&self, other: &Self) -> bool {
         self == other || self.collides_with(other)
@@ -253,7 +285,10 @@ impl EndpointKind {
     /// Tells whether both would open the same thing.
     pub(crate) fn collides_with(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::UdpClient(_), Self::UdpClient(_)) => false,
+            // Each has a socket of its own.
+            (Self::UdpClient(_), Self::UdpClient(_)) | (Self::TcpClient(_), Self::TcpClient(_)) => {
+                false
+            }
             (Self::Serial(one, _), Self::Serial(other, _))
             | (Self::Seqpacket(one, _), Self::Seqpacket(other, _)) => one == other,
             _ => self == other,

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use super::relay::{Gateways, named};
 use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role, path_use};
+use crate::interface::is_hardware;
 use crate::keys;
 
 /// A peer, and where its paths go unless they say otherwise.
@@ -194,7 +195,7 @@ pub(super) fn listens(
         }
         let interface = section.text("interface").map(str::to_owned);
         if let Some(interface) = &interface {
-            check_interface(&section, interface);
+            check_wanted_interface(&section, interface);
         }
         let name = match (section.text("name"), &interface, address) {
             (Some(name), _, _) => name.to_owned(),
@@ -300,6 +301,19 @@ pub(super) fn key_file(
     }
 }
 
+/// What can be neither the name of an interface nor a pattern for names nor the place of hardware.
+fn check_wanted_interface(section: &Section<'_>, wanted: &str) {
+    if !is_hardware(wanted) {
+        check_interface(section, wanted);
+    } else if wanted.ends_with(':') || wanted.contains(|letter: char| letter.is_control()) {
+        let what = format!(
+            "\"{}\" is no place of hardware such as \"usb:1-1.2\" (ls /sys/bus/usb/devices)",
+            wanted.escape_debug()
+        );
+        section.wrong("interface", what);
+    }
+}
+
 /// Reads the interface of a path; one over relays has none of its own.
 fn interface_of(section: &Section<'_>, is_relayed: bool) -> String {
     if is_relayed {
@@ -307,7 +321,7 @@ fn interface_of(section: &Section<'_>, is_relayed: bool) -> String {
         return section.text("interface").unwrap_or_default().to_owned();
     }
     let interface = section.required_text("interface").unwrap_or_default().to_owned();
-    check_interface(section, &interface);
+    check_wanted_interface(section, &interface);
     interface
 }
 
@@ -332,10 +346,6 @@ fn remotes(section: &Section<'_>, key: &'static str) -> Vec<Remote> {
         || addresses().any(|address| address.ip().is_unspecified())
     {
         section.wrong(key, "needs the station's address and a port other than 0");
-    }
-    if addresses().any(|address| address.is_ipv4()) && addresses().any(|address| address.is_ipv6())
-    {
-        section.wrong(key, "mixes IPv4 and IPv6: make a [[path]] for each");
     }
     if section.is_empty_list(key) {
         section.wrong(key, "needs an address");

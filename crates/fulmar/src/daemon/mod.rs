@@ -290,7 +290,9 @@ impl Daemon {
     /// Follows the interfaces: paths leave and join with them.
     fn refresh_sockets(&mut self, now: Instant) {
         self.next_look = now + LOOK_EVERY;
-        for change in self.sockets.refresh(&self.poller) {
+        let changes = self.sockets.refresh(&self.poller);
+        let has_changed = !changes.is_empty();
+        for change in changes {
             let (slot, states): (usize, &[bool]) = match change {
                 SocketChange::Up(slot) => (slot, &[true]),
                 SocketChange::Down(slot) => (slot, &[false]),
@@ -306,6 +308,10 @@ impl Daemon {
                     self.endpoint.set_path_present(now, path.session, path.path, present);
                 }
             }
+        }
+        if has_changed {
+            self.look_elsewhere(now);
+            self.open_missing_paths(now);
         }
         self.refresh_relays(now);
         self.follow_addresses(now);

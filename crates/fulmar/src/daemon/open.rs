@@ -135,10 +135,11 @@ impl Daemon {
     /// Adds the paths of the file, and opens those whose interfaces are there.
     fn add_paths(&mut self, now: Instant) {
         let paths = std::mem::take(&mut self.config.paths);
-        paths.iter().for_each(|path| self.add_path(now, path));
+        paths.iter().for_each(|path| self.add_path(path));
         self.config.paths = paths;
         self.sockets.refresh(&self.poller);
         self.refresh_relays(now);
+        self.look_elsewhere(now);
         self.open_missing_paths(now);
     }
 }
@@ -235,6 +236,7 @@ fn open_recorder(now: Instant, config: &Config) -> Option<Recorder> {
 /// Makes the addresses known that a station waits at; they open with the first look at the interfaces.
 fn open_sockets(config: &Config) -> Result<Sockets, String> {
     let mut sockets = Sockets::new(&config.transport);
+    sockets.set_tunnel(config.tunnel.as_ref().map(|tunnel| tunnel.interface.as_str()));
     config.listens.iter().try_for_each(|listen| sockets.add_listen(listen).map(|_| ()))?;
     Ok(sockets)
 }

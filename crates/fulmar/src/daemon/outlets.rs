@@ -141,6 +141,7 @@ mod tests {
     fn options() -> UdpOptions {
         UdpOptions {
             local: "127.0.0.1:0".parse().unwrap(),
+            both_families: false,
             interface: None,
             send_buffer: 65_536,
             receive_buffer: 65_536,

@@ -132,6 +132,7 @@ impl Daemon {
         let Via::Udp(destination) = transmit.destination else { return None };
         let socket = self.sockets.list.get_mut(&slot)?;
         let of_path = transmit.path.is_some();
+        socket.sends_ipv6 = destination.is_ipv6();
         let outlet = socket.outlets.find(now, destination, of_path, socket.udp.as_ref());
         Some(Way { slot, interface, local, destination, dscp, outlet })
     }

@@ -27,7 +27,7 @@ pub(super) struct DronePath {
 
 impl Daemon {
     /// Makes a path known; its socket opens with the next look at the interfaces.
-    pub(super) fn add_path(&mut self, now: Instant, path: &PathConfig) {
+    pub(super) fn add_path(&mut self, path: &PathConfig) {
         let slot = if path.relay.is_some() {
             self.next_relayed_slot += 1;
             MAX_SOCKETS + self.next_relayed_slot
@@ -36,7 +36,7 @@ impl Daemon {
                 tracing::error!(path = %path.name, "path not opened: too many sockets");
                 return;
             };
-            self.remotes.add(now, slot, path);
+            self.remotes.add(slot, path);
             slot
         };
         self.paths.insert(slot, DronePath { config: path.clone(), path: None, leaving: None });

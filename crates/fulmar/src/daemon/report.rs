@@ -266,7 +266,7 @@ impl Daemon {
         });
         unknown.map(|(slot, path)| PathReport {
             name: path.config.name.clone(),
-            interface: path.config.interface.clone(),
+            interface: self.sockets.interface_of(*slot).unwrap_or_default(),
             remote: path.config.remotes.first().map_or(String::new(), ToString::to_string),
             state: state_word(PathState::Absent).into(),
             trouble: joined(
@@ -380,7 +380,11 @@ fn since(now: Instant, at: Option<Instant>) -> Option<f64> {
 
 /// Joins what is wrong with an interface and with a name.
 fn joined(interface: Option<&str>, name: &str) -> String {
-    interface.map_or_else(|| name.to_owned(), |interface| format!("{interface}; {name}"))
+    match interface {
+        Some(interface) if name.is_empty() => interface.to_owned(),
+        Some(interface) => format!("{interface}; {name}"),
+        None => name.to_owned(),
+    }
 }
 
 impl StrangersSeen {

@@ -17,7 +17,8 @@ use super::outlets::{Outlet, Outlets};
 use super::relays::place_of;
 use super::tokens::Token;
 use crate::config::{Listen, MAX_SOCKETS, PathConfig, Transport};
-use crate::interface::find_usable;
+use crate::interface::{Families, Found, Here, Seeker};
+use crate::names::Link;
 
 /// Interfaces are listed at least this often.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -28,8 +29,14 @@ const SLOT_BITS: u32 = MAX_SOCKETS.ilog2();
 /// A UDP socket at an interface: where it is bound, and the socket while it is there.
 pub(super) struct InterfaceSocket {
     pub(super) name: String,
-    /// The interface that it is bound to; none serves all interfaces.
+    /// The interface that it is bound to, as it is called now; none serves all interfaces.
     pub(super) interface: Option<String>,
+    /// What the file says of the interface.
+    wanted: Option<String>,
+    /// The families of the addresses that it sends to.
+    families: Families,
+    /// Those of one group do not share an interface, unless each names it.
+    pub(super) group: u64,
     pub(super) udp: Option<UdpSocket>,
     /// What it lacks, in words, while it is not there.
     pub(super) trouble: Option<String>,
@@ -42,8 +49,10 @@ pub(super) struct InterfaceSocket {
     local: SocketAddr,
     /// Whether it answers many.
     listens: bool,
-    /// Number and addresses of the interface as they were last seen.
-    seen: Option<(u32, Vec<IpAddr>)>,
+    /// The interface as it was last seen; none for all interfaces.
+    seen: Option<Found>,
+    /// Whether the last datagram went to an address of IPv6.
+    pub(super) sends_ipv6: bool,
 }
 
 /// What happened to a socket.
@@ -69,6 +78,8 @@ pub(super) struct Sockets {
     pub(super) news: Vec<(InterfaceId, Option<SocketAddr>, bool)>,
     /// The host's interfaces as they were last seen.
     interfaces: Vec<Interface>,
+    /// Names of interfaces that no pattern fits.
+    never: Vec<String>,
 }
 
 impl Sockets {
@@ -78,14 +89,20 @@ impl Sockets {
         let local = (Ipv4Addr::UNSPECIFIED, 0).into();
         let options = UdpOptions {
             local,
+            both_families: false,
             interface: None,
             send_buffer,
             receive_buffer,
             segmentation,
             shared: false,
         };
-        let (list, next_slot, news, interfaces) = Default::default();
-        Self { list, next_slot, options, news, interfaces }
+        let (list, next_slot, news, interfaces, never) = Default::default();
+        Self { list, next_slot, options, news, interfaces, never }
+    }
+
+    /// Learns which interface is our own tunnel: what goes through it does not leave by it.
+    pub(super) fn set_tunnel(&mut self, name: Option<&str>) {
+        self.never = name.map(str::to_owned).into_iter().collect();
     }
 
     /// Adds the socket of a path, which opens with the next [`Sockets::refresh`]; returns its slot, where one is free.
@@ -110,12 +127,11 @@ impl Sockets {
     pub(super) fn listen(&mut self, listen: &Listen, poller: &Poller) -> Result<usize, String> {
         let slot = self.add_listen(listen)?;
         let Self { list, options, .. } = self;
-        if let (None, Some(socket)) = (&listen.interface, list.get_mut(&slot)) {
-            socket.seen = Some((0, Vec::new()));
-            if let Err(error) = socket.open(options, Token::Socket(slot).encode(), poller) {
-                list.remove(&slot);
-                return Err(format!("listen at {}: {error}", listen.name));
-            }
+        if let (None, Some(socket)) = (&listen.interface, list.get_mut(&slot))
+            && let Err(error) = socket.open(options, Token::Socket(slot).encode(), poller)
+        {
+            list.remove(&slot);
+            return Err(format!("listen at {}: {error}", listen.name));
         }
         Ok(slot)
     }
@@ -171,13 +187,17 @@ impl Sockets {
             }
         };
         self.interfaces = interfaces;
-        let Self { list, options, news, interfaces, .. } = self;
-        let in_use: Vec<_> = list.values().filter_map(|socket| socket.interface.clone()).collect();
-        let in_use: Vec<_> = in_use.iter().map(String::as_str).collect();
+        let Self { list, options, news, interfaces, never, .. } = self;
+        let seekers: Vec<_> = list.values().filter_map(InterfaceSocket::seeker).collect();
+        let mut found = Here { interfaces, never }.assign(&seekers).into_iter();
         let refresh = |(&slot, socket): (&usize, &mut InterfaceSocket)| {
             let token = Token::Socket(slot).encode();
             let mut outlets = std::mem::take(&mut socket.outlets);
-            let change = socket.refresh((interfaces, &in_use), options, token, poller);
+            let found = socket.wanted.is_some().then(|| found.next()).flatten().transpose();
+            let change = match found {
+                Ok(found) => socket.refresh(found, options, token, poller),
+                Err(lacks) => socket.lose(lacks),
+            };
             if change.is_none() {
                 socket.outlets = outlets;
                 return None;
@@ -291,6 +311,18 @@ impl Sockets {
         usize::try_from(found.mtu).ok().filter(|mtu| *mtu > 0)
     }
 
+    /// Returns the name of a path's interface, or what the file says of it.
+    pub(super) fn interface_of(&self, slot: usize) -> Option<String> {
+        self.list.get(&slot)?.interface.clone()
+    }
+
+    /// Returns the interface of a path, while the path can be bound to it.
+    pub(super) fn link(&self, slot: usize) -> Option<Link> {
+        let found = self.list.get(&slot)?.seen.as_ref()?;
+        let families = Families::of(found.addresses.iter().copied());
+        Some(Link { name: found.name.clone(), index: found.index, families })
+    }
+
     /// Returns the name of the interface that an id stands for.
     pub(super) fn interface_name(&self, id: InterfaceId) -> String {
         let Some((slot, index)) = self.place(id) else { return String::new() };
@@ -331,46 +363,52 @@ impl InterfaceSocket {
 
     /// Tells whether it is the one of an address that is listened at.
     fn is_of(&self, listen: &Listen) -> bool {
-        let is_there = self.local == listen.address && self.interface == listen.interface;
+        let is_there = self.local == listen.address && self.wanted == listen.interface;
         self.listens && is_there
+    }
+
+    /// Returns what it looks for, of one that is for an interface.
+    fn seeker(&self) -> Option<Seeker<'_>> {
+        let holds = self.seen.as_ref().map(|seen| seen.index);
+        let Self { families, group, .. } = *self;
+        Some(Seeker { wanted: self.wanted.as_deref()?, families, group, holds })
     }
 
     fn refresh(
         &mut self,
-        (interfaces, in_use): (&[Interface], &[&str]),
+        found: Option<Found>,
         options: &UdpOptions,
         token: u64,
         poller: &Poller,
     ) -> Option<fn(usize) -> SocketChange> {
-        let usable = match &self.interface {
-            Some(name) => find_usable(name, self.local.is_ipv6(), interfaces, in_use),
-            None => Ok((0, Vec::new())),
-        };
         let was_open = self.udp.is_some();
-        match usable {
-            Ok(seen) if was_open && self.stands(&seen) => {
-                self.seen = Some(seen);
-                None
+        let stands = was_open && self.stands(found.as_ref());
+        if let Some(found) = &found
+            && self.interface.as_ref() != Some(&found.name)
+        {
+            let (link, wanted) = (&self.name, self.wanted.as_deref());
+            tracing::info!(%link, interface = found.name, wanted, others = ?found.others, "interface chosen");
+            self.interface = Some(found.name.clone());
+        }
+        self.seen = found;
+        if stands {
+            return None;
+        }
+        match self.open(options, token, poller) {
+            Ok(()) => {
+                self.trouble = None;
+                Some(if was_open { SocketChange::Anew } else { SocketChange::Up })
             }
-            Ok(seen) => match self.open(options, token, poller) {
-                Ok(()) => {
-                    self.seen = Some(seen);
-                    self.trouble = None;
-                    Some(if was_open { SocketChange::Anew } else { SocketChange::Up })
-                }
-                Err(error) => self.lose(error.to_string()),
-            },
-            Err(trouble) => self.lose(trouble),
+            Err(error) => self.lose(error.to_string()),
         }
     }
 
-    /// Tells whether the socket can stay: it is the same device, and no address was lost. One more
-    /// address changes nothing for what is under way.
-    fn stands(&self, now: &(u32, Vec<IpAddr>)) -> bool {
-        let (index, addresses) = now;
-        self.seen.as_ref().is_some_and(|(seen_index, seen)| {
-            seen_index == index && seen.iter().all(|address| addresses.contains(address))
-        })
+    /// Tells whether the socket can stay: it is the same device, and no address was lost of the family that it sends to. One
+    /// more address changes nothing for what is under way.
+    fn stands(&self, now: Option<&Found>) -> bool {
+        let (Some(seen), Some(now)) = (&self.seen, now) else { return self.wanted.is_none() };
+        let mut used = seen.addresses.iter().filter(|at| at.is_ipv6() == self.sends_ipv6);
+        seen.index == now.index && used.all(|address| now.addresses.contains(address))
     }
 
     fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
@@ -378,9 +416,19 @@ impl InterfaceSocket {
         self.udp = None;
         self.said.clear();
         let interface = self.interface.clone();
-        let shared = self.listens;
-        let options = UdpOptions { local: self.local, interface, shared, ..options.clone() };
-        let socket = UdpSocket::bind(&options).map_err(|error| {
+        let (local, shared) = (self.local, self.listens);
+        let both_families = !shared && self.families == Families::BOTH;
+        let mut options = UdpOptions { local, both_families, interface, shared, ..options.clone() };
+        let socket = UdpSocket::bind(&options).or_else(|error| {
+            // A kernel may have been told to know no IPv6.
+            if !both_families || error.kind() == ErrorKind::NotFound {
+                return Err(error);
+            }
+            options.local = (Ipv4Addr::UNSPECIFIED, 0).into();
+            options.both_families = false;
+            UdpSocket::bind(&options)
+        });
+        let socket = socket.map_err(|error| {
             let place = self.interface.as_ref().map_or(String::new(), |name| format!(" {name}"));
             let hint = match error.kind() {
                 ErrorKind::AddrInUse => "; ss -ulpn shows who listens where",
@@ -412,30 +460,41 @@ impl InterfaceSocket {
 }
 
 fn of_path(path: &PathConfig) -> InterfaceSocket {
-    // Names are looked up for the family of the addresses beside them, or for IPv4.
-    let any: IpAddr = match path.is_ipv6() {
+    let families = path.families();
+    let any: IpAddr = match families.ipv6 {
         true => Ipv6Addr::UNSPECIFIED.into(),
         false => Ipv4Addr::UNSPECIFIED.into(),
     };
-    closed(path.name.clone(), Some(path.interface.clone()), (any, 0).into(), false)
+    let place = (Some(path.interface.clone()), (any, 0).into());
+    closed(path.name.clone(), place, families, path.peer as u64, false)
 }
 
 fn of_listen(listen: &Listen) -> InterfaceSocket {
-    closed(listen.name.clone(), listen.interface.clone(), listen.address, true)
+    let families = Families::of([listen.address.ip()]);
+    // No peer has such a number.
+    let group = u64::MAX - u64::from(listen.address.port());
+    let place = (listen.interface.clone(), listen.address);
+    closed(listen.name.clone(), place, families, group, true)
 }
 
 fn closed(
     name: String,
-    interface: Option<String>,
-    local: SocketAddr,
+    (wanted, local): (Option<String>, SocketAddr),
+    families: Families,
+    group: u64,
     listens: bool,
 ) -> InterfaceSocket {
+    let interface = wanted.clone();
     let (udp, trouble, seen, last_error) = (None, None, None, None);
     let (outlets, said) = (Outlets::default(), Vec::new());
     let errors = 0;
+    let sends_ipv6 = local.is_ipv6();
     InterfaceSocket {
         name,
         interface,
+        wanted,
+        families,
+        group,
         udp,
         trouble,
         outlets,
@@ -445,6 +504,7 @@ fn closed(
         local,
         listens,
         seen,
+        sends_ipv6,
     }
 }
 

@@ -3,7 +3,9 @@
 //! Bytes that come in go to the session of the endpoint's peer; deliveries of its channel come out. Where a
 //! channel is shared, frames also pass from one of its applications to the others.
 
+mod dialer;
 mod intake;
+mod named;
 mod radio_status;
 mod renumber;
 mod seqpacket;
@@ -14,6 +16,7 @@ mod statustext;
 mod tcp;
 mod udp;
 mod waiting;
+mod whereabouts;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -24,7 +27,7 @@ use sys::interfaces::Interface;
 use sys::poller::{Poller, Ready};
 
 use crate::awaited::{Awaited, RETRY};
-use crate::config::{Content, EndpointConfig, EndpointKind};
+use crate::config::{Content, EndpointConfig, EndpointKind, Remote};
 use crate::status::span;
 use intake::Piece;
 use radio_status::RadioStatus;
@@ -36,6 +39,7 @@ use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
 use waiting::Fates;
 pub(crate) use waiting::Passed;
+use whereabouts::Whereabouts;
 
 /// A message that the session had no room for is offered again after this time, should the session's word
 /// that there is room not come earlier.
@@ -48,6 +52,9 @@ pub(crate) struct LocalEndpoint {
     /// A number that no other endpoint has.
     id: u64,
     port: Awaited<Port>,
+    /// Where a client of UDP finds a name.
+    far: Option<Whereabouts>,
+    opened_at: Instant,
     tokens: Tokens,
     radio_status: Option<RadioStatus>,
     status_text: Option<StatusText>,
@@ -119,7 +126,7 @@ impl Counts {
 enum Port {
     Udp(udp::UdpPort),
     Tcp(tcp::TcpPort),
-    Serial(serial::SerialPort),
+    Serial(Box<serial::SerialPort>),
     Seqpacket(seqpacket::SeqpacketPort),
 }
 
@@ -147,11 +154,19 @@ impl LocalEndpoint {
         let renumber = numbers_anew(&config).then(Renumber::default);
         let (counts, shared) = (Counts::default(), Vec::new());
         let (held, streams_due) = (None, None);
+        let far = match &config.kind {
+            EndpointKind::UdpClient(remote @ Remote::Name(..)) => {
+                Some(Whereabouts::new(remote.clone()))
+            }
+            _ => None,
+        };
         let mut local = Self {
             config,
             counts,
             id: tokens.0,
             port,
+            far,
+            opened_at: now,
             tokens,
             radio_status,
             status_text,
@@ -166,17 +181,23 @@ impl LocalEndpoint {
 
     /// Opens the port where that is due.
     fn open_port(&mut self, now: Instant, poller: &Poller) {
-        let Self { config, tokens, .. } = self;
+        let Self { config, tokens, far, .. } = self;
         let open = || {
+            if let Some(far) = far {
+                return named::open(far, *tokens, now, poller);
+            }
             Port::open(&config.kind, *tokens, now, poller).map_err(|error| {
                 let is_port =
                     matches!(config.kind, EndpointKind::UdpServer(_) | EndpointKind::TcpServer(_));
                 told(&error, is_port)
             })
         };
-        // A message still waits for room: nothing is read before it.
-        if self.port.try_again(now, open) && self.held.is_some() {
-            self.set_paused(true, poller);
+        if self.port.try_again(now, open) {
+            self.opened_at = now;
+            // A message still waits for room: nothing is read before it.
+            if self.held.is_some() {
+                self.set_paused(true, poller);
+            }
         }
     }
 
@@ -191,7 +212,7 @@ impl LocalEndpoint {
     /// channel, with other targets or filters. A serial port at another speed is opened again.
     pub(crate) fn adopt(&mut self, now: Instant, config: EndpointConfig, poller: &Poller) {
         match (self.port.get_mut(), &config.kind) {
-            (Some(Port::Serial(port)), EndpointKind::Serial(_, baud)) => port.set_baud(*baud, now),
+            (Some(Port::Serial(port)), EndpointKind::Serial(_, line)) => port.set_line(*line, now),
             (Some(Port::Seqpacket(port)), EndpointKind::Seqpacket(path, mode)) => {
                 port.set_mode(path, *mode);
             }
@@ -371,12 +392,14 @@ impl LocalEndpoint {
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let port = match self.port.get() {
             Some(Port::Serial(port)) => port.timeout(),
-            Some(_) => None,
+            Some(Port::Tcp(port)) => port.timeout(),
+            Some(Port::Udp(_) | Port::Seqpacket(_)) => None,
             None => self.port.due(),
         };
+        let name = self.far.as_ref().and_then(Whereabouts::timeout);
         let radio_status = self.radio_status.as_ref().and_then(RadioStatus::timeout);
         let held = self.held.as_ref().map(|held| held.offer_at);
-        [port, radio_status, held, self.streams_due].into_iter().flatten().min()
+        [port, name, radio_status, held, self.streams_due].into_iter().flatten().min()
     }
 
     /// Opens what was lost, writes what had to wait, and tells the autopilot about the link.
@@ -389,9 +412,11 @@ impl LocalEndpoint {
         sources: &mut Sources,
         queue_free_percent: &mut dyn FnMut() -> Option<u8>,
     ) {
+        self.follow_name(now);
         match self.port.get_mut() {
             Some(Port::Serial(port)) => port.handle_timeout(now, poller),
-            Some(_) => {}
+            Some(Port::Tcp(port)) => port.handle_timeout(now, poller),
+            Some(Port::Udp(_) | Port::Seqpacket(_)) => {}
             None => self.open_port(now, poller),
         }
         self.count_fates();
@@ -430,19 +455,26 @@ impl LocalEndpoint {
             EndpointKind::UdpServer(address) => format!("UDP {address}"),
             EndpointKind::UdpClient(address) => format!("UDP to {address}"),
             EndpointKind::TcpServer(address) => format!("TCP {address}"),
+            EndpointKind::TcpClient(address) => format!("TCP to {address}"),
             EndpointKind::Serial(device, _) => device.display().to_string(),
             EndpointKind::Seqpacket(path, _) => format!("SEQPACKET {}", path.display()),
         };
         let works = match self.port.get() {
             Some(Port::Udp(port)) => port.trouble().is_none(),
             Some(Port::Serial(port)) => !port.is_lost(),
+            Some(Port::Tcp(port)) => !port.is_lost(),
             port => port.is_some(),
         };
         if !works {
             return format!("{what}: does not work");
         }
         match (&self.config.kind, self.port.get()) {
-            (EndpointKind::Serial(_, baud), _) => format!("{what} at {baud} baud"),
+            (EndpointKind::Serial(_, line), _) => format!("{what} at {line}"),
+            (EndpointKind::UdpClient(Remote::Name(..)), Some(Port::Udp(port))) => {
+                let at = port.remote().map_or(String::new(), |at| format!(" ({at})"));
+                format!("{what}{at}")
+            }
+            (EndpointKind::TcpClient(_), _) => format!("{what}, connected"),
             (EndpointKind::UdpServer(_), Some(Port::Udp(port))) => {
                 format!("{what}, {}", clients(port.clients()))
             }
@@ -457,7 +489,7 @@ impl LocalEndpoint {
         let of_client = |time| format!("a client {}", takes_nothing(time));
         match self.port.get() {
             Some(Port::Udp(port)) => port.trouble().map(str::to_owned),
-            Some(Port::Tcp(port)) => port.takes_nothing_for(now).map(of_client),
+            Some(Port::Tcp(port)) => port.trouble(now),
             Some(Port::Serial(port)) => port.trouble(now),
             Some(Port::Seqpacket(port)) => port.takes_nothing_for(now).map(of_client),
             None => self.port.trouble().map(str::to_owned),
@@ -485,15 +517,21 @@ impl Port {
             EndpointKind::UdpServer(address) => {
                 Self::Udp(udp::UdpPort::server(*address, tokens, poller)?)
             }
-            EndpointKind::UdpClient(address) => {
-                Self::Udp(udp::UdpPort::client(*address, tokens, poller)?)
+            EndpointKind::UdpClient(remote) => {
+                // Names are looked up first.
+                let address = remote.address().ok_or(ErrorKind::InvalidInput)?;
+                Self::Udp(udp::UdpPort::client(address, tokens, poller)?)
             }
             EndpointKind::TcpServer(address) => {
                 Self::Tcp(tcp::TcpPort::open(*address, tokens, poller)?)
             }
+            EndpointKind::TcpClient(remote) => {
+                Self::Tcp(tcp::TcpPort::client(remote.clone(), tokens))
+            }
             // One that is missing is tried again there.
-            EndpointKind::Serial(device, baud) => {
-                Self::Serial(serial::SerialPort::new(device.clone(), *baud, tokens, now))
+            EndpointKind::Serial(device, line) => {
+                let port = serial::SerialPort::new(device.clone(), *line, tokens, now);
+                Self::Serial(Box::new(port))
             }
             EndpointKind::Seqpacket(path, mode) => {
                 Self::Seqpacket(seqpacket::SeqpacketPort::open(path, *mode, tokens, poller)?)

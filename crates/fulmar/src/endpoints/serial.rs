@@ -10,10 +10,12 @@ use std::path::PathBuf;
 use proto::select::{MavlinkFrame, StreamFramer, StreamLoss, Tier};
 use proto::{Duration, Instant};
 use sys::poller::{Interest, Poller, Ready};
-use sys::serial::Serial;
+use sys::serial::{FlowControl, Serial};
 
 use super::waiting::{Fates, Passed, Waiting};
 use super::{RETRY, Tokens, takes_nothing};
+use crate::config::Line;
+use crate::holders::HolderWatch;
 
 /// How long what waits in the driver keeps the line busy: longer than the time between two looks.
 const IN_DRIVER: Duration = Duration::from_millis(20);
@@ -29,9 +31,11 @@ const AT_A_TIME: usize = 4_096;
 /// A serial endpoint's port and its queues.
 pub(super) struct SerialPort {
     device: PathBuf,
-    baud: u32,
+    line: Line,
     port: Option<Serial>,
     trouble: Option<String>,
+    /// Another program that has it, or reads beside us.
+    others: HolderWatch,
     frames: StreamFramer,
     /// What was lost with a port that was lost itself.
     loss: StreamLoss,
@@ -44,26 +48,27 @@ pub(super) struct SerialPort {
 
 impl SerialPort {
     /// Prepares the port; it opens at once in [`SerialPort::handle_timeout`].
-    pub(super) fn new(device: PathBuf, baud: u32, tokens: Tokens, now: Instant) -> Self {
+    pub(super) fn new(device: PathBuf, line: Line, tokens: Tokens, now: Instant) -> Self {
         Self {
             device,
-            baud,
+            line,
             port: None,
             trouble: None,
-            frames: StreamFramer::of_line(baud),
+            others: HolderWatch::default(),
+            frames: StreamFramer::of_line(line.baud),
             loss: StreamLoss::default(),
-            waiting: Waiting::new(bytes_in(WAITING, baud)),
+            waiting: Waiting::new(bytes_in(WAITING, line.baud)),
             queued: 0,
             tokens,
             due: Some(now),
         }
     }
 
-    /// Takes another speed: the port opens again, at once.
-    pub(super) fn set_baud(&mut self, baud: u32, now: Instant) {
-        if self.baud != baud {
-            (self.baud, self.port, self.due) = (baud, None, Some(now));
-            self.waiting.set_most(bytes_in(WAITING, baud));
+    /// Takes another speed or flow control: the port opens again, at once.
+    pub(super) fn set_line(&mut self, line: Line, now: Instant) {
+        if self.line != line {
+            (self.line, self.port, self.due) = (line, None, Some(now));
+            self.waiting.set_most(bytes_in(WAITING, line.baud));
         }
     }
 
@@ -72,17 +77,30 @@ impl SerialPort {
         self.trouble.is_some()
     }
 
-    /// Says why the port is not open, or that it takes nothing.
+    /// Says why the port is not open, that it takes nothing, or who else reads it.
     pub(super) fn trouble(&self, now: Instant) -> Option<String> {
-        let silent = self.waiting.takes_nothing_for(now);
-        self.trouble.clone().or_else(|| silent.map(takes_nothing))
+        let other = self.others.found();
+        if let Some(trouble) = &self.trouble {
+            return Some(match other {
+                Some(other) => format!("{trouble}: {other}; it is tried every second"),
+                None => format!("{trouble}; it is tried every second"),
+            });
+        }
+        if let Some(time) = self.waiting.takes_nothing_for(now) {
+            let is_clear = self.port.as_ref().and_then(Serial::is_clear_to_send);
+            return Some(takes_nothing(time) + why_nothing(self.line, is_clear));
+        }
+        other.map(|other| {
+            format!("{other} has it open as well: each of the two gets a part of what comes, so end that program")
+        })
     }
 
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.due
+        Some(self.due.map_or(self.others.timeout(), |due| due.min(self.others.timeout())))
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant, poller: &Poller) {
+        self.others.look(now, &self.device);
         if self.due.is_none_or(|due| due > now) {
             return;
         }
@@ -135,18 +153,21 @@ impl SerialPort {
     }
 
     fn open(&mut self, now: Instant, poller: &Poller) {
-        let opened = Serial::open(&self.device, self.baud).and_then(|port| {
+        let Line { baud, rts_cts } = self.line;
+        let flow = if rts_cts { FlowControl::RtsCts } else { FlowControl::None };
+        let opened = Serial::open(&self.device, baud, flow).and_then(|port| {
             poller.add(&port, self.tokens.token(0), Interest::Read)?;
             Ok(port)
         });
         match opened {
             Ok(port) => {
                 (self.port, self.trouble) = (Some(port), None);
+                self.others.hurry();
                 // A line that comes back begins anew.
                 self.frames.end(|_| {});
                 self.loss += self.frames.take_loss();
-                self.frames = StreamFramer::of_line(self.baud);
-                tracing::info!(device = %self.device.display(), baud = self.baud, "serial port open");
+                self.frames = StreamFramer::of_line(baud);
+                tracing::info!(device = %self.device.display(), baud, "serial port open");
             }
             Err(error) => self.lose(now, &error),
         }
@@ -158,6 +179,7 @@ impl SerialPort {
         if self.trouble.as_ref() != Some(&trouble) {
             let device = self.device.display();
             tracing::warn!(%device, %error, "serial port lost; it is tried every second");
+            self.others.hurry();
         }
         self.trouble = Some(trouble);
         self.port = None;
@@ -167,7 +189,7 @@ impl SerialPort {
 
     /// Writes while the driver's queue is short; what is left waits until it has drained.
     fn flush(&mut self, now: Instant) {
-        let room = bytes_in(IN_DRIVER, self.baud).max(AT_LEAST);
+        let room = bytes_in(IN_DRIVER, self.line.baud).max(AT_LEAST);
         loop {
             let Some(port) = &self.port else { return };
             let queued = port.queued();
@@ -194,8 +216,19 @@ impl SerialPort {
     }
 
     fn time_for(&self, bytes: usize) -> Duration {
-        let micros = bytes as u64 * BITS * 1_000_000 / u64::from(self.baud.max(1));
+        let micros = bytes as u64 * BITS * 1_000_000 / u64::from(self.line.baud.max(1));
         Duration::from_micros(micros.max(1_000))
+    }
+}
+
+/// Says why a port may take nothing, as far as its wires tell.
+fn why_nothing(line: Line, is_clear_to_send: Option<bool>) -> &'static str {
+    match (line.rts_cts, is_clear_to_send) {
+        (true, Some(false)) => {
+            "; CTS is off: the other end does not let us send. Is its flow control on, and its RTS wired to our CTS? \
+             flow_control = \"none\" does without"
+        }
+        _ => "",
     }
 }
 
@@ -214,21 +247,22 @@ mod tests {
         encode_frame(Version::V2, sequence, (1, 1), 0, &[0, 0, 0, 0, 2, 3, 81, 4, 3]).unwrap()
     }
 
-    struct Line {
+    struct Rig {
         master: sys::serial::PseudoTerminal,
         port: SerialPort,
         poller: Poller,
         now: Instant,
     }
 
-    fn line(baud: u32) -> Line {
+    fn line(baud: u32) -> Rig {
         let master = sys::serial::PseudoTerminal::open().unwrap();
         let now = Instant::from_millis(0);
         let poller = Poller::new().unwrap();
-        let mut port = SerialPort::new(master.device().to_owned(), baud, Tokens(0), now);
+        let line = Line { baud, rts_cts: false };
+        let mut port = SerialPort::new(master.device().to_owned(), line, Tokens(0), now);
         port.handle_timeout(now, &poller);
         assert_eq!(port.trouble(now), None);
-        Line { master, port, poller, now }
+        Rig { master, port, poller, now }
     }
 
     fn ready(gone: bool) -> Ready {
@@ -264,7 +298,7 @@ mod tests {
         assert!(!line.port.deliver(line.now, &passed(line.now, Class::Live, &heartbeat(1))));
         let again = sys::serial::PseudoTerminal::open().unwrap();
         line.port.device = again.device().to_owned();
-        let due = line.port.timeout().unwrap();
+        let due = line.port.due.unwrap();
         assert_eq!(due, line.now + RETRY);
         line.port.handle_timeout(due, &line.poller);
         assert!(line.port.deliver(due, &passed(due, Class::Live, &heartbeat(1))));
@@ -299,6 +333,17 @@ mod tests {
         assert_eq!(line.port.trouble(now), None);
         let fates = line.port.take_fates();
         assert!((250..=252).contains(&fates.too_old) && fates.dropped == 0, "{fates:?}");
+    }
+
+    #[test]
+    fn a_line_whose_cts_is_off_says_so_where_it_is_asked() {
+        let line = |rts_cts| Line { baud: 57_600, rts_cts };
+        assert!(why_nothing(line(true), Some(false)).contains("CTS is off"));
+        for (line, is_clear) in
+            [(line(true), Some(true)), (line(true), None), (line(false), Some(false))]
+        {
+            assert_eq!(why_nothing(line, is_clear), "");
+        }
     }
 
     fn passed(now: Instant, class: Class, bytes: &[u8]) -> Passed<'_> {

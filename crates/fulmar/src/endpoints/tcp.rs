@@ -1,4 +1,4 @@
-//! TCP endpoints: a server of MAVLink streams for a few clients.
+//! TCP endpoints: a server of MAVLink streams for a few clients, or the client of one server.
 //!
 //! What a client does not take waits here, and is dropped when its time is over (`waiting.rs`). The kernel is let have little;
 //! what it has brought into the buffer of the client's own kernel, 64 kB and more, nobody can take back.
@@ -11,8 +11,10 @@ use proto::{Duration, Instant};
 use sys::byte_stream::keep_short;
 use sys::poller::{Interest, Poller, Ready};
 
+use super::dialer::Dialer;
 use super::waiting::{Fates, Passed, Waiting};
-use super::{Origin, Tokens};
+use super::{Origin, Tokens, takes_nothing};
+use crate::config::Remote;
 
 /// Clients of one server. One more takes the place of the one that was silent for longest, or is
 /// turned away where none was silent for [`SILENCE`].
@@ -28,14 +30,20 @@ const IN_KERNEL: u32 = 4_096;
 /// Bytes read from a client at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 16_384;
 
-/// A TCP endpoint's listener and its clients.
+/// A TCP endpoint and its connections: a server's clients, or a client's one connection, at the first place.
 pub(super) struct TcpPort {
-    listener: TcpListener,
+    origin: From,
     clients: Vec<Option<TcpClient>>,
     tokens: Tokens,
     /// What clients that have gone lost.
     loss: StreamLoss,
     fates: Fates,
+}
+
+/// Where connections come from.
+enum From {
+    Listener(TcpListener),
+    Dialer(Box<Dialer>),
 }
 
 struct TcpClient {
@@ -51,8 +59,48 @@ impl TcpPort {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         poller.add(&listener, tokens.token(CLIENTS), Interest::Read)?;
-        let (clients, (loss, fates)) = ((0..CLIENTS).map(|_| None).collect(), Default::default());
-        Ok(Self { listener, clients, tokens, loss, fates })
+        Ok(Self::of(From::Listener(listener), tokens))
+    }
+
+    /// Will connect, at once in [`TcpPort::handle_timeout`].
+    pub(super) fn client(remote: Remote, tokens: Tokens) -> Self {
+        Self::of(From::Dialer(Box::new(Dialer::new(remote))), tokens)
+    }
+
+    /// When [`TcpPort::handle_timeout`] is due.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.dialer().map(Dialer::timeout)
+    }
+
+    /// Connects, of a client.
+    pub(super) fn handle_timeout(&mut self, now: Instant, poller: &Poller) {
+        let is_connected = self.clients() > 0;
+        if let From::Dialer(dialer) = &mut self.origin
+            && !is_connected
+        {
+            dialer.handle_timeout(now, self.tokens.token(CLIENTS), poller);
+        }
+    }
+
+    /// Says what is wrong: nobody is there, of a client, or somebody takes nothing.
+    pub(super) fn trouble(&self, now: Instant) -> Option<String> {
+        let silent =
+            self.clients.iter().flatten().filter_map(|one| one.waiting.takes_nothing_for(now));
+        match (self.dialer(), silent.max(), &self.origin) {
+            (Some(dialer), ..) => Some(dialer.trouble()),
+            (None, Some(time), From::Listener(_)) => {
+                Some(format!("a client {}", takes_nothing(time)))
+            }
+            (None, Some(time), From::Dialer(_)) => {
+                Some(format!("the other end {}", takes_nothing(time)))
+            }
+            (None, None, _) => None,
+        }
+    }
+
+    /// Tells whether a client has no connection.
+    pub(super) fn is_lost(&self) -> bool {
+        self.dialer().is_some()
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -68,7 +116,20 @@ impl TcpPort {
         take: &mut dyn FnMut(&MavlinkFrame<'_>),
     ) {
         if part == CLIENTS {
-            self.accept(now, poller);
+            match &mut self.origin {
+                From::Listener(listener) => {
+                    if let Ok((stream, _)) = listener.accept()
+                        && let Some(part) = self.free_place(now)
+                    {
+                        self.add(now, part, stream, poller);
+                    }
+                }
+                From::Dialer(dialer) => {
+                    if let Some(stream) = dialer.handle_ready(now, poller) {
+                        self.add(now, 0, stream, poller);
+                    }
+                }
+            }
             return;
         }
         let Some(Some(client)) = self.clients.get_mut(part) else { return };
@@ -104,11 +165,6 @@ impl TcpPort {
         std::mem::take(&mut self.fates)
     }
 
-    /// Says for how long the client that is worst off has taken nothing, where one takes nothing.
-    pub(super) fn takes_nothing_for(&self, now: Instant) -> Option<Duration> {
-        self.clients.iter().flatten().filter_map(|one| one.waiting.takes_nothing_for(now)).max()
-    }
-
     /// Gives a frame to every client except `but`; returns whether there is one.
     pub(super) fn deliver(
         &mut self,
@@ -141,12 +197,27 @@ impl TcpPort {
             self.loss += client.frames.take_loss();
             client.waiting.clear();
             self.fates += client.waiting.take_fates();
+            if let From::Dialer(dialer) = &mut self.origin {
+                dialer.lose();
+            }
         }
     }
 
-    fn accept(&mut self, now: Instant, poller: &Poller) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
-        let Some(part) = self.free_place(now) else { return };
+    fn of(origin: From, tokens: Tokens) -> Self {
+        let (clients, (loss, fates)) = ((0..CLIENTS).map(|_| None).collect(), Default::default());
+        Self { origin, clients, tokens, loss, fates }
+    }
+
+    /// Returns what connects, of a client that has no connection.
+    fn dialer(&self) -> Option<&Dialer> {
+        match &self.origin {
+            From::Dialer(dialer) if self.clients() == 0 => Some(dialer),
+            _ => None,
+        }
+    }
+
+    /// Takes a connection into a place, where another one may end with that.
+    fn add(&mut self, now: Instant, part: usize, stream: TcpStream, poller: &Poller) {
         let opened = stream
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(true))
@@ -224,8 +295,14 @@ mod tests {
         fn new() -> (Self, SocketAddr) {
             let poller = Poller::new().unwrap();
             let port = TcpPort::open("127.0.0.1:0".parse().unwrap(), Tokens(0), &poller).unwrap();
-            let address = port.listener.local_addr().unwrap();
+            let From::Listener(listener) = &port.origin else { unreachable!() };
+            let address = listener.local_addr().unwrap();
             (Self { port, poller, taken: Vec::new() }, address)
+        }
+
+        fn accept(&mut self, now: Instant) {
+            let ready = Ready { token: 0, readable: true, writable: false, gone: false };
+            self.port.handle_ready(now, CLIENTS, ready, &self.poller, &mut |_| {});
         }
 
         /// Handles what is ready until `done`, for two seconds at most.
@@ -287,7 +364,7 @@ mod tests {
         server.run_until(|_| true);
         let mut ended = false;
         for _ in 0..20 {
-            server.port.accept(sys::clock::now(), &server.poller);
+            server.accept(sys::clock::now());
             let last = streams.last_mut().unwrap();
             ended |= last.read(&mut [0; 1]).is_ok_and(|length| length == 0);
         }
@@ -297,7 +374,7 @@ mod tests {
         late.set_read_timeout(Some(Duration::from_millis(200).into())).unwrap();
         let later = sys::clock::now() + SILENCE;
         for _ in 0..20 {
-            server.port.accept(later, &server.poller);
+            server.accept(later);
         }
         assert_eq!(server.port.clients(), CLIENTS);
         let error = late.read(&mut [0; 1]).unwrap_err();
@@ -331,7 +408,8 @@ mod tests {
             now += Duration::from_millis(300);
             give(&mut server, now, number);
         }
-        assert!(server.port.takes_nothing_for(now).unwrap() > Duration::from_secs(20));
+        let trouble = server.port.trouble(now).unwrap();
+        assert!(trouble.starts_with("a client has taken nothing for 30 s"), "{trouble}");
         client.set_read_timeout(Some(Duration::from_secs(10).into())).unwrap();
         let mut read = Vec::new();
         while !read.ends_with(&heartbeat(100)) {
@@ -345,6 +423,6 @@ mod tests {
             numbers.skip_while(|number| *number == 0).collect::<Vec<_>>(),
             [97, 98, 99, 100]
         );
-        assert_eq!(server.port.takes_nothing_for(now), None);
+        assert_eq!(server.port.trouble(now), None);
     }
 }

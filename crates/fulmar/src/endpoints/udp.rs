@@ -126,6 +126,19 @@ impl UdpPort {
         self.clients.len()
     }
 
+    /// Returns the one address that it speaks to.
+    pub(super) fn remote(&self) -> Option<SocketAddr> {
+        match self.far {
+            Far::One(remote) | Far::Many(remote) => Some(remote),
+            Far::Clients | Far::Group(..) => None,
+        }
+    }
+
+    /// Returns when something was heard last.
+    pub(super) fn heard(&self) -> Option<Instant> {
+        self.clients.iter().map(|client| client.heard).max()
+    }
+
     /// Says why nothing leaves.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()

@@ -10,7 +10,7 @@ use std::thread;
 use proto::Duration;
 use proto::select::{MavlinkFrame, StreamFramer};
 use sys::clock;
-use sys::serial::Serial;
+use sys::serial::{FlowControl, Serial};
 
 /// Speeds in baud, likely ones first: ArduPilot's and PX4's defaults, and what telemetry is raised to.
 const SPEEDS: [u32; 6] = [115_200, 57_600, 921_600, 460_800, 230_400, 1_500_000];
@@ -56,7 +56,7 @@ fn listen_to(device: &Path, at_each: Duration) -> Outcome {
     let mut opened = false;
     let mut trouble = None;
     for baud in SPEEDS {
-        match Serial::open(device, baud) {
+        match Serial::open(device, baud, FlowControl::None) {
             Ok(port) => {
                 opened = true;
                 match heartbeat(&port, at_each) {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use sys::interfaces::{self, Interface};
 
+use crate::holders::{entries, holder};
+
 /// Serial ports that are looked at, at most: each costs a thread.
 const MAX_PORTS: usize = 16;
 /// The kind of interface of PPP, an old modem's, which is no device of the kernel's (`ARPHRD_PPP`).
@@ -63,20 +65,6 @@ pub(super) fn ports() -> Vec<Port> {
     devices.into_iter().map(|device| Port { taken: taken(&device), device }).collect()
 }
 
-/// Names the program that has a device open, as far as this user may see: reading beside it would take its bytes away.
-pub(super) fn holder(device: &Path) -> Option<String> {
-    let processes = names(Path::new("/proc")).into_iter();
-    for process in processes.filter(|process| process.join("fd").exists()) {
-        let open = names(&process.join("fd"));
-        if open.iter().any(|link| fs::read_link(link).is_ok_and(|target| target == device)) {
-            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            let number = process.file_name().unwrap_or_default().to_string_lossy();
-            return Some(format!("{} (process {number})", name.trim()));
-        }
-    }
-    None
-}
-
 /// Returns a station's address in a network that this machine has no part in yet.
 pub(super) fn free_tunnel() -> Option<IpNet> {
     let all = interfaces::list().unwrap_or_default();
@@ -99,9 +87,9 @@ fn choose(all: &[Interface], is_hardware: impl Fn(&str) -> bool) -> Links {
 }
 
 fn devices(dev: &Path, class: &Path) -> Vec<PathBuf> {
-    let mut devices = names(&dev.join("serial/by-id"));
+    let mut devices = entries(&dev.join("serial/by-id"));
     let known: Vec<_> = devices.iter().filter_map(|device| device.canonicalize().ok()).collect();
-    for device in names(dev) {
+    for device in entries(dev) {
         let name = device.file_name().unwrap_or_default().to_string_lossy();
         let is_port = PORTS.iter().any(|port| {
             let number = name.strip_prefix(port);
@@ -116,13 +104,6 @@ fn devices(dev: &Path, class: &Path) -> Vec<PathBuf> {
     }
     devices.truncate(MAX_PORTS);
     devices
-}
-
-fn names(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<_> = entries.map(|entry| entry.path()).collect();
-    names.sort();
-    names
 }
 
 #[cfg(test)]
@@ -180,7 +161,9 @@ mod tests {
     fn who_has_a_port_open_is_named() {
         let line = sys::serial::PseudoTerminal::open().unwrap();
         assert_eq!(holder(line.device()), None);
-        let _open = sys::serial::Serial::open(line.device(), 57_600).unwrap();
+        let _open =
+            sys::serial::Serial::open(line.device(), 57_600, sys::serial::FlowControl::None)
+                .unwrap();
         let number = std::process::id().to_string();
         assert!(holder(line.device()).is_some_and(|who| who.contains(&number)));
     }

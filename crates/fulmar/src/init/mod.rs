@@ -20,6 +20,7 @@ use sys::print::{print, tell};
 use toml_keys::one_line;
 
 use crate::config::Role;
+use crate::holders::holder;
 use crate::machine;
 use crate::pair::FOLDER;
 
@@ -78,7 +79,7 @@ fn drone(arguments: &DroneArguments) -> Result<(), String> {
 /// Returns a port that was named, and who has it.
 fn port(device: &Path) -> found::Port {
     let real = device.canonicalize().unwrap_or_else(|_| device.to_owned());
-    let taken = found::holder(&real).map(|program| format!("in use by {program}"));
+    let taken = holder(&real).map(|program| format!("in use by {program}"));
     found::Port { device: device.to_owned(), taken }
 }
 

@@ -132,7 +132,10 @@ mod tests {
                         let baud = baud.unwrap_or(USUAL_BAUD);
                         assert_eq!(
                             config.endpoints[0].kind,
-                            config::EndpointKind::Serial(device, baud)
+                            config::EndpointKind::Serial(
+                                device,
+                                config::Line { baud, rts_cts: false }
+                            )
                         );
                     }
                 }

@@ -52,8 +52,13 @@ fn choose(interfaces: &[Interface], routes: &[Route], remotes: &[Remote]) -> Vec
                 Remote::Address(at) => {
                     at.is_ipv6() == is_ipv6 && reaches(interface, routes, at.ip())
                 }
-                // Looked up for IPv4, it may be anywhere.
-                Remote::Name(..) => !is_ipv6 && has_route(interface, routes, Ipv4Addr::UNSPECIFIED),
+                // It may be anywhere, and have addresses of both families; one path serves both.
+                Remote::Name(..) => {
+                    let has_ipv4 = has_route(interface, routes, Ipv4Addr::UNSPECIFIED);
+                    let has_ipv6 = interface.addresses.iter().any(IpAddr::is_ipv6);
+                    let leads_out = !interface.addresses.iter().any(IpAddr::is_loopback);
+                    has_ipv4 != is_ipv6 && (has_ipv4 || has_ipv6) && leads_out
+                }
             };
             let remotes: Vec<Remote> = remotes.iter().filter(reaches).cloned().collect();
             if remotes.is_empty() {
@@ -135,6 +140,7 @@ mod tests {
             interface("wwan0", false, &["192.0.2.8"]),
             interface("docker0", true, &["172.17.0.1"]),
             interface("eth0", true, &["10.1.0.2"]),
+            interface("usb0", true, &["2001:db8::9"]),
         ];
         let links = |remotes: &[&str]| {
             let remotes: Vec<_> = remotes.iter().map(|text| text.parse().unwrap()).collect();
@@ -146,9 +152,9 @@ mod tests {
             names.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Vec<_>>()
         };
         assert_eq!(links(&["203.0.113.5:1"]), found(&[("wlan0", 1)]));
-        assert_eq!(links(&["station.example.org:1"]), found(&[("wlan0", 1)]));
+        assert_eq!(links(&["station.example.org:1"]), found(&[("wlan0", 1), ("usb0", 1)]));
         let all = ["203.0.113.5:1", "[2001:db8::5]:1", "10.1.2.3:1", "127.0.0.1:1"];
-        let expected = [("lo", 1), ("wlan0", 2), ("wlan0-ipv6", 1), ("eth0", 1)];
+        let expected = [("lo", 1), ("wlan0", 2), ("wlan0-ipv6", 1), ("eth0", 1), ("usb0", 1)];
         assert_eq!(links(&all), found(&expected));
         assert_eq!(links(&[]), []);
     }

@@ -8,7 +8,7 @@ use sys::poller::{Interest, Poller};
 use sys::udp::ReceiveBuffers;
 
 use crate::config::HopConfig;
-use crate::interface::find_usable;
+use crate::interface::{Families, find_usable};
 
 /// Bytes of the send buffer: what waits there is decided, and cannot be overtaken.
 const SEND_BUFFER: usize = 16_384;
@@ -58,8 +58,8 @@ impl HopSocket {
         tokens: (u64, u64),
     ) -> bool {
         let was_there = self.is_there();
-        let usable = find_usable(&self.config.interface, false, interfaces, &[]);
-        let opened = usable.and_then(|seen| {
+        let usable = find_usable(&self.config.interface, Families::IPV4, interfaces, &[]);
+        let opened = usable.map(|found| (found.index, found.addresses)).and_then(|seen| {
             if was_there && self.seen.as_ref() == Some(&seen) {
                 return Ok(seen);
             }

@@ -12,6 +12,9 @@ use crate::config::{Config, MAX_SOCKETS, PathConfig};
 use crate::daemon::paths::DronePath;
 use crate::daemon::{Daemon, PeerState};
 
+/// Where the groups of paths that go begin: they keep no interface from those that come.
+const LEAVING: u64 = 1 << 32;
+
 /// Which path of the new file each of the old ones is, and which are new.
 pub(super) struct NewPaths {
     /// By slot: the place in the new file.
@@ -76,6 +79,9 @@ impl Daemon {
             let Some(&at) = kept.get(slot) else {
                 counted.removed += usize::from(path.leaving.is_none());
                 path.leaving.get_or_insert(now);
+                if let Some(socket) = self.sockets.list.get_mut(slot) {
+                    socket.group = LEAVING + *slot as u64;
+                }
                 continue;
             };
             let config = &new.paths[at];
@@ -91,13 +97,14 @@ impl Daemon {
             path.config = config.clone();
             if let Some(socket) = self.sockets.list.get_mut(slot) {
                 socket.name.clone_from(&config.name);
+                socket.group = config.peer as u64;
             }
         }
         if !self.leaves_room(new) {
             self.close_all_leaving_paths(now);
         }
         for at in fresh {
-            self.add_path(now, &new.paths[at]);
+            self.add_path(&new.paths[at]);
         }
         counted
     }
