@@ -77,7 +77,7 @@ fn documented() -> Sections {
 }
 
 /// Keys that only a serial port has: elsewhere they are asked for so that they can be refused in better words.
-const SERIAL: [&str; 2] = ["device", "baud"];
+const SERIAL: [&str; 3] = ["device", "baud", "flow_control"];
 /// The same of gateways, of what only relays have.
 const OF_RELAYS: [&str; 2] = ["node", "radio"];
 /// The same of relays, of what only gateways have.
