@@ -69,5 +69,11 @@ pub const MEMORY: usize = limits::MEMORY;
 /// Bytes of them that each session may count on.
 pub const SESSION_SHARE: usize = limits::SESSION_SHARE;
 
+/// Bytes of a note, at most ([`Endpoint::set_note`]).
+pub const NOTE_BYTES: usize = limits::NOTE_BYTES;
+
+/// Notes of one end, at most; one more is not told.
+pub const MAX_NOTES: usize = limits::NOTES;
+
 /// Sessions that an endpoint keeps at most: a station has no use for more peers.
 pub const MAX_SESSIONS: usize = limits::SESSIONS;

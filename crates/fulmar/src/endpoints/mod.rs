@@ -3,7 +3,9 @@
 //! Bytes that come in go to the session of the endpoint's peer; deliveries of its channel come out. Where a
 //! channel is shared, frames also pass from one of its applications to the others.
 
+mod health;
 mod intake;
+mod modes;
 mod radio_status;
 mod renumber;
 mod seqpacket;
@@ -13,6 +15,7 @@ mod sources;
 mod statustext;
 mod tcp;
 mod udp;
+mod vehicles;
 mod waiting;
 
 use std::io::{self, ErrorKind};
@@ -26,6 +29,8 @@ use sys::poller::{Poller, Ready};
 use crate::awaited::{Awaited, RETRY};
 use crate::config::{Content, EndpointConfig, EndpointKind};
 use crate::status::span;
+pub(crate) use health::EndpointState;
+use health::Health;
 use intake::Piece;
 use radio_status::RadioStatus;
 use renumber::Renumber;
@@ -35,6 +40,7 @@ pub(crate) use sources::{Program, Sources};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
 use waiting::Fates;
+pub(crate) use vehicles::Vehicle;
 pub(crate) use waiting::Passed;
 
 /// A message that the session had no room for is offered again after this time, should the session's word
@@ -45,6 +51,7 @@ const OFFER_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct LocalEndpoint {
     pub(crate) config: EndpointConfig,
     pub(crate) counts: Counts,
+    health: Health,
     /// A number that no other endpoint has.
     id: u64,
     port: Awaited<Port>,
@@ -150,6 +157,7 @@ impl LocalEndpoint {
         let mut local = Self {
             config,
             counts,
+            health: Health::new(now),
             id: tokens.0,
             port,
             tokens,
@@ -212,6 +220,9 @@ impl LocalEndpoint {
         if self.config.name != config.name {
             self.counts = Counts::default();
         }
+        if self.config.name != config.name || self.config.kind != config.kind {
+            self.health = Health::new(now);
+        }
         let old = std::mem::replace(&mut self.config, config);
         // What waits for room would go to another stream, or to nobody.
         if self.held.is_some() && old.content != self.config.content {
@@ -259,6 +270,7 @@ impl LocalEndpoint {
             }
         }
         self.look_at_streams();
+        self.health.look(now, &self.counts);
         self.count_fates();
         if self.held.is_some() {
             self.set_paused(true, poller);
@@ -433,12 +445,7 @@ impl LocalEndpoint {
             EndpointKind::Serial(device, _) => device.display().to_string(),
             EndpointKind::Seqpacket(path, _) => format!("SEQPACKET {}", path.display()),
         };
-        let works = match self.port.get() {
-            Some(Port::Udp(port)) => port.trouble().is_none(),
-            Some(Port::Serial(port)) => !port.is_lost(),
-            port => port.is_some(),
-        };
-        if !works {
+        if !self.is_there() {
             return format!("{what}: does not work");
         }
         match (&self.config.kind, self.port.get()) {

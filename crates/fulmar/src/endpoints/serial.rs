@@ -72,9 +72,14 @@ impl SerialPort {
         self.trouble.is_some()
     }
 
+    /// For how long it has taken nothing.
+    pub(super) fn takes_nothing_for(&self, now: Instant) -> Option<Duration> {
+        self.waiting.takes_nothing_for(now)
+    }
+
     /// Says why the port is not open, or that it takes nothing.
     pub(super) fn trouble(&self, now: Instant) -> Option<String> {
-        let silent = self.waiting.takes_nothing_for(now);
+        let silent = self.takes_nothing_for(now);
         self.trouble.clone().or_else(|| silent.map(takes_nothing))
     }
 

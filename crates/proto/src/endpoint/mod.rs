@@ -214,6 +214,33 @@ impl Endpoint {
         }
     }
 
+    /// Tells the peer of a session something of this end, for people: a text of up to [`crate::NOTE_BYTES`] under a name, of which the
+    /// newest counts; an empty one takes it back. It is told until it has arrived, in a session that takes the place of this one too.
+    pub fn set_note(&mut self, session: SessionId, name: u16, text: &[u8]) {
+        // Whoever says the same each second costs no look at the session.
+        let is_news = |slot: &Slot| slot.session.is_note_news(name, text);
+        if self.sessions.get(session).is_some_and(is_news)
+            && let Some(slot) = self.sessions.get_mut(session)
+        {
+            slot.session.set_note(name, text);
+        }
+    }
+
+    /// Walks what the peer of a session tells of itself. It is the peer's word: of any bytes, and of any sense.
+    pub fn notes(&self, session: SessionId) -> impl Iterator<Item = (u16, &[u8])> {
+        self.sessions.get(session).into_iter().flat_map(|slot| slot.session.notes())
+    }
+
+    /// Returns what the peer of a session tells of itself under a name.
+    pub fn note(&self, session: SessionId, name: u16) -> Option<&[u8]> {
+        self.notes(session).find(|(known, _)| *known == name).map(|(_, text)| text)
+    }
+
+    /// Returns a number that changes whenever the peer of a session tells something new.
+    pub fn notes_revision(&self, session: SessionId) -> u64 {
+        self.sessions.get(session).map_or(0, |slot| slot.session.notes_revision())
+    }
+
     /// Takes another packet selector and other targets of classes, for everything that is handed in from now on.
     ///
     /// Targets of declared endpoints come with each packet; those of which none comes any more are forgotten.

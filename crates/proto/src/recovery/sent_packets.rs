@@ -63,6 +63,8 @@ pub(crate) enum SentFrame {
     PathAddress { path: PathId },
     /// How the operator wants the packet's path to be used, as of this change.
     PathUse { change: u8 },
+    /// Something of this end, as of this change.
+    Note { name: u16, change: u32 },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
     /// An acknowledgement of packets received on `path` up to `largest`.

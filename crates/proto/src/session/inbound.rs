@@ -141,6 +141,11 @@ impl Session {
                 self.handle_path_address(now, *path, *address);
             }
             Frame::PathUse(usage) => self.handle_path_use(usage),
+            Frame::Note(note) => {
+                if let Err(reason) = self.notes.take(note) {
+                    self.rejected.count(reason);
+                }
+            }
             Frame::Clock { clock_us } => self.handle_clock(now, path, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.refused = true;
@@ -203,6 +208,7 @@ impl Session {
                         path.on_usage_told(change);
                     }
                 }
+                SentFrame::Note { name, change } => self.notes.on_fate(name, change, true),
                 SentFrame::PathClose { .. } | SentFrame::MtuProbe { .. } => {}
             }
         }
@@ -218,6 +224,7 @@ impl Session {
                 }
                 SentFrame::PathClose { path } => self.closed_paths.push(path),
                 SentFrame::PathAddress { path } => self.on_address_told(path, false),
+                SentFrame::Note { name, change } => self.notes.on_fate(name, change, false),
                 // It is told until it has arrived.
                 SentFrame::PathUse { .. } | SentFrame::Ack { .. } | SentFrame::MtuProbe { .. } => {}
             }

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PathUseFrame, RankFrame, Reader,
-    RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
+    AckRanges, CombinationFrame, FeedbackFrame, NOTE, NoteFrame, PATH_USE, PathUseFrame, RankFrame,
+    Reader, RepairFrame, SourceFrame, TunnelFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -35,6 +35,8 @@ pub(crate) enum Frame<'a> {
     PathAddress { path: PathId, address: SocketAddr },
     /// Says how the initiator's operator wants a path to be used.
     PathUse(PathUseFrame),
+    /// Tells something of the sender, for people.
+    Note(NoteFrame<'a>),
     /// Carries a message with a policy of its own; the same frame on several paths is a replica.
     Control(ControlFrame<'a>),
     /// Says that no more messages of a lane below `floor` will come.
@@ -223,6 +225,7 @@ impl Frame<'_> {
             Self::PathClose { .. } | Self::Close { .. } => 2,
             Self::PathAddress { .. } => 20,
             Self::PathUse(_) => 8,
+            Self::Note(note) => note.encoded_len(),
             Self::Control(control) => control.encoded_len(),
             Self::Dropped(dropped) => dropped.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
@@ -259,6 +262,7 @@ impl Frame<'_> {
                 out.extend_from_slice(&address.port().to_le_bytes());
             }
             Self::PathUse(usage) => usage.encode(out),
+            Self::Note(note) => note.encode(out),
             Self::Control(control) => control.encode(out),
             Self::Dropped(dropped) => {
                 out.push(DROPPED);
@@ -333,6 +337,7 @@ impl<'a> Frame<'a> {
             },
             CLOCK => Self::Clock { clock_us: reader.u64()? },
             PATH_USE => Self::PathUse(PathUseFrame::decode(reader)?),
+            NOTE => Self::Note(NoteFrame::decode(reader)?),
             DROPPED => Self::Dropped(DroppedFrame {
                 unlisted: reader.varint()?,
                 numbers: AckRanges::decode(reader)?,

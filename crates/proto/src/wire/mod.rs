@@ -9,6 +9,7 @@ mod frame;
 mod generation;
 mod header;
 mod message;
+mod note;
 mod path_use;
 mod reader;
 mod tunnel;
@@ -25,6 +26,8 @@ pub(crate) use header::{
 pub(crate) use message::{
     FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
 };
+use note::NOTE;
+pub(crate) use note::NoteFrame;
 use path_use::PATH_USE;
 pub(crate) use path_use::PathUseFrame;
 pub(crate) use reader::{Reader, put_varint, varint_len};

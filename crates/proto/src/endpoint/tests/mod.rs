@@ -5,6 +5,7 @@ mod handshake;
 mod hostile;
 mod memory;
 mod moves;
+mod notes;
 mod one_link;
 mod restart;
 mod revoked;

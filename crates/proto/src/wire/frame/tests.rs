@@ -47,6 +47,10 @@ impl Owned {
                 let payload = &self.payload[..];
                 Frame::Combination(CombinationFrame { coefficients, payload, ..combination })
             }
+            Frame::Note(note) => {
+                let text = &self.payload[..self.payload.len().min(crate::limits::NOTE_BYTES)];
+                Frame::Note(NoteFrame { text, ..note })
+            }
             other => other,
         }
     }
@@ -185,6 +189,9 @@ fn frame() -> impl Strategy<Value = Owned> {
         any::<u64>().prop_map(|clock_us| Frame::Clock { clock_us }),
         any::<(u8, u8, u8, u32)>().prop_map(|(path, change, flags, cost)| {
             Frame::PathUse(PathUseFrame { path: PathId(path), change, flags, cost })
+        }),
+        any::<(u16, u32)>().prop_map(|(name, change)| {
+            Frame::Note(NoteFrame { name, change, text: &[] })
         }),
     ];
     let payload = prop::collection::vec(any::<u8>(), 0..300);
