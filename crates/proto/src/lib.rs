@@ -34,7 +34,9 @@ mod window;
 mod wire;
 
 pub use congestion::CongestionKind;
-pub use crypto::{Guest, KeyError, PublicKey, StaticSecret, is_proof, prove};
+pub use crypto::{
+    Guest, KeyError, OtherVersion, PublicKey, StaticSecret, WIRE_VERSION, is_proof, prove,
+};
 pub use delivery::message::{ElasticRedundancy, MessageForm, MessageOrder, MessageStream};
 pub use delivery::tunnel::{FlowCodeParameters, TunnelForm, TunnelQueue};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};

@@ -25,9 +25,11 @@ impl Daemon {
 
     /// Tells a peer how this end's links and endpoints are called, and how they are.
     pub(super) fn tell_peer(&mut self, now: Instant, place: usize, session: SessionId) {
-        let endpoints = self.locals.of(place).take(ENDPOINTS).map(|local| {
-            (self.endpoint_note(now, local), now.since(local.quiet_since()))
-        });
+        let endpoints = self
+            .locals
+            .of(place)
+            .take(ENDPOINTS)
+            .map(|local| (self.endpoint_note(now, local), now.since(local.quiet_since())));
         let endpoints = endpoints.collect();
         let links = self.own_links(session);
         let Self { peers, endpoint, .. } = self;
@@ -42,13 +44,15 @@ impl Daemon {
     /// Returns how an endpoint of this host is.
     pub(super) fn endpoint_note(&self, now: Instant, local: &LocalEndpoint) -> EndpointNote {
         let state = local.state(now);
-        let is_mavlink = |local: &LocalEndpoint| matches!(local.config.content, Content::Mavlink(_));
+        let is_mavlink =
+            |local: &LocalEndpoint| matches!(local.config.content, Content::Mavlink(_));
         let is_drone = self.config.role == Role::Drone;
         let others = || {
             let of_peer = self.locals.of(local.config.peer).filter(|other| is_mavlink(other));
             of_peer.filter(|other| !std::ptr::eq(*other, local))
         };
-        let moved = || others().any(|other| other.has_vehicle() && other.state(now) == EndpointState::Well);
+        let moved =
+            || others().any(|other| other.has_vehicle() && other.state(now) == EndpointState::Well);
         let is_awaited = is_mavlink(local)
             && (local.is_serial()
                 || (local.has_vehicle() && !moved())
@@ -96,7 +100,11 @@ impl Daemon {
     }
 
     /// Lists the endpoints of the other end for the status report.
-    pub(super) fn far_endpoint_reports(&self, now: Instant, place: usize) -> Vec<FarEndpointReport> {
+    pub(super) fn far_endpoint_reports(
+        &self,
+        now: Instant,
+        place: usize,
+    ) -> Vec<FarEndpointReport> {
         let report = |(note, quiet_since): (&EndpointNote, Instant)| {
             let quiet_s = now.since(quiet_since).as_secs_f64();
             // While it is well it is heard.

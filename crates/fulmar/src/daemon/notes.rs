@@ -141,7 +141,8 @@ impl Notes {
 pub(super) fn link_name(endpoint: &Endpoint, session: SessionId, path: PathId) -> Option<String> {
     let own = endpoint.note(session, link(path)).and_then(harmless)?;
     let is_link = |noted: u16| noted.to_be_bytes()[0] == LINK;
-    let same = endpoint.notes(session).filter(|(noted, text)| is_link(*noted) && *text == own.as_bytes());
+    let same =
+        endpoint.notes(session).filter(|(noted, text)| is_link(*noted) && *text == own.as_bytes());
     Some(if same.count() > 1 { format!("{own} #{}", path.0) } else { own.to_owned() })
 }
 
@@ -195,7 +196,8 @@ fn harmless(name: &[u8]) -> Option<&str> {
 
 /// Returns as much of a name as may be told.
 fn cut(name: &str) -> &str {
-    &name[..name.floor_char_boundary(LONGEST_NAME)]
+    let fits = (0..=LONGEST_NAME.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
+    &name[..fits.unwrap_or(0)]
 }
 
 #[cfg(test)]
@@ -204,7 +206,13 @@ mod tests {
 
     fn note(name: &str) -> EndpointNote {
         let (is_autopilot, is_serial, is_awaited) = (true, true, false);
-        EndpointNote { state: EndpointState::Noise, is_autopilot, is_serial, is_awaited, name: name.into() }
+        EndpointNote {
+            state: EndpointState::Noise,
+            is_autopilot,
+            is_serial,
+            is_awaited,
+            name: name.into(),
+        }
     }
 
     #[test]

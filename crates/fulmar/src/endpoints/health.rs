@@ -186,7 +186,10 @@ mod tests {
         counts.lost.bytes = 301;
         health.look(at(11_000), &counts);
         assert_eq!(health.hears(at(14_999)), EndpointState::Well, "frames between noise");
-        assert_eq!((health.hears(at(15_000)), health.heard), (EndpointState::Silent, Some(at(11_000))));
+        assert_eq!(
+            (health.hears(at(15_000)), health.heard),
+            (EndpointState::Silent, Some(at(11_000)))
+        );
     }
 
     #[test]

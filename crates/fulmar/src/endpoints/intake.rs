@@ -7,8 +7,8 @@ use proto::Instant;
 use proto::select::{MavlinkFrame, SETUP_SIGNING, StreamFramer};
 
 use super::{
-    Counts, Health, Held, LocalEndpoint, OFFER_AGAIN, Origin, Port, Program, RadioStatus, Shared, Sources,
-    StatusText, Taken,
+    Counts, Health, Held, LocalEndpoint, OFFER_AGAIN, Origin, Port, Program, RadioStatus, Shared,
+    Sources, StatusText, Taken,
 };
 use crate::config::{Content, EndpointConfig, MavlinkContent};
 

@@ -39,8 +39,8 @@ pub(crate) use share::{Origin, Shared};
 pub(crate) use sources::{Program, Sources};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
-use waiting::Fates;
 pub(crate) use vehicles::Vehicle;
+use waiting::Fates;
 pub(crate) use waiting::Passed;
 
 /// A message that the session had no room for is offered again after this time, should the session's word
@@ -367,6 +367,11 @@ impl LocalEndpoint {
         self.counts.given += fates.given;
         self.counts.too_old += fates.too_old;
         self.counts.dropped += fates.dropped;
+    }
+
+    /// Returns the number that no other endpoint has.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Tells in a word which numbers frames have as they are given; nothing of what is not MAVLink.

@@ -168,7 +168,13 @@ mod tests {
     fn a_swarm_behind_one_session_has_a_bound() {
         let mut vehicles = Vehicles::default();
         for system in 1..=250 {
-            hear(&mut vehicles, system.into(), (system, 1), HEARTBEAT, &[0, 0, 0, 0, 2, 3, 1, 3, 3]);
+            hear(
+                &mut vehicles,
+                system.into(),
+                (system, 1),
+                HEARTBEAT,
+                &[0, 0, 0, 0, 2, 3, 1, 3, 3],
+            );
         }
         let systems: Vec<u8> = vehicles.iter().map(|(system, _)| system).collect();
         assert_eq!(systems, (235..=250).collect::<Vec<u8>>());

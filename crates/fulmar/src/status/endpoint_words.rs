@@ -72,7 +72,10 @@ mod tests {
         assert_eq!(told(EndpointState::Noise, true), format!("{silent} sends noise (baud rate?)"));
         let taken = "its autopilot is not reached: ttyAMA0 takes nothing";
         assert_eq!(told(EndpointState::TakesNothing, true), taken);
-        assert_eq!(told(EndpointState::Silent, false), "its endpoint ttyAMA0 says nothing for 12 s");
+        assert_eq!(
+            told(EndpointState::Silent, false),
+            "its endpoint ttyAMA0 says nothing for 12 s"
+        );
         assert_eq!(told(EndpointState::Missing, false), "its endpoint ttyAMA0 is missing");
     }
 }

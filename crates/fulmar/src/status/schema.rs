@@ -114,6 +114,14 @@ section! {
     dropped_datagrams: u64, Counter("datagrams");
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
+    /// Which version of the wire it speaks, where that is another one than ours, and there is no session for it, in words.
+    other_version: String, Text;
+    /// Whether the vehicle's autopilot, at whichever end it is, is not heard or not reached by its endpoint.
+    autopilot_silent: bool, State;
+    /// The vehicles that are heard through the session, at whichever end they are.
+    vehicles: Vec<VehicleReport>, List(&VehicleReport::SECTION);
+    /// The endpoints of the other end, as it tells of them.
+    far_endpoints: Vec<FarEndpointReport>, List(&FarEndpointReport::SECTION);
     /// Its paths.
     paths: Vec<PathReport>, List(&PathReport::SECTION);
     /// Its traffic by class.
@@ -148,10 +156,46 @@ section! {
 }
 
 section! {
+    /// A vehicle, from its HEARTBEAT and SYS_STATUS.
+    VehicleReport;
+
+    /// Its MAVLink system.
+    system: u8, Text;
+    /// Its flight mode, as its makers call it.
+    mode: String, Text;
+    /// Whether it is armed.
+    armed: bool, State;
+    /// `standby`, `active`, `critical`, `emergency` … : MAV_STATE.
+    state: String, State;
+    /// What is left in its battery; none where it does not say.
+    battery_percent: Option<u8>, Gauge("%");
+    /// Voltage of its battery; none where it does not say.
+    battery_v: Option<f64>, Gauge("volts");
+    /// Time since its last heartbeat.
+    heard_s: f64, Gauge("s");
+}
+
+section! {
+    /// An endpoint of the other end, in that end's words.
+    FarEndpointReport;
+
+    /// Its name there: of a serial port, its device.
+    name: String, Text;
+    /// `well`, `missing`, `silent`, `noise` or `takes nothing`.
+    state: String, State;
+    /// Whether the vehicle's autopilot is behind it.
+    autopilot: bool, Text;
+    /// Time since something came in there; none while it is well.
+    silent_s: Option<f64>, Gauge("s");
+    /// What is wrong, in words; empty when nothing is.
+    trouble: String, Text;
+}
+
+section! {
     /// A path.
     PathReport of path: PathStatus;
 
-    /// Its name: a drone's is in the file, a station's is the address that it comes from.
+    /// Its name in the drone's file, which the station is told; the address that it comes from, where it is not.
     name: String, Text;
     /// The interface or socket that it is bound to.
     interface: String, Text;
@@ -450,6 +494,10 @@ section! {
     stream: Option<u16>, Text, local.config.stream();
     /// What it is and who uses it.
     description: String, Text, local.describe();
+    /// `well`, `missing`, `silent` (nothing comes in), `noise` (bytes come in, and no MAVLink) or `takes nothing`.
+    state: String, State;
+    /// Time since something came in from an application; none where nothing ever has.
+    heard_s: Option<f64>, Gauge("s");
     /// Taken from applications.
     taken: u64, Counter("messages"), local.counts.taken;
     /// Taken, and turned away by the session.

@@ -24,6 +24,7 @@ mod peers;
 mod responder;
 mod sessions;
 mod turns;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +38,7 @@ use units::Instant;
 pub use counters::EndpointCounters;
 pub use turns::{Share, Work};
 
-use crate::crypto::{Entropy, PublicKey, StaticSecret};
+use crate::crypto::{Entropy, PublicKey, StaticSecret, WIRE_VERSION};
 use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId};
 use crate::limits;
@@ -74,6 +75,8 @@ pub struct EndpointConfig {
 /// Nothing here blocks, reads a clock or touches a socket. `now` never goes back.
 pub struct Endpoint {
     secret: StaticSecret,
+    /// The version of the wire: [`WIRE_VERSION`], but for tests.
+    wire: u8,
     accept: bool,
     config: SessionConfig,
     entropy: Entropy,
@@ -108,6 +111,7 @@ impl Endpoint {
         let responder = Responder::new(now, &config.secret.public(), &mut entropy);
         Self {
             secret: config.secret,
+            wire: WIRE_VERSION,
             accept: config.accept,
             config: config.session,
             entropy,

@@ -47,8 +47,8 @@ impl Notes {
     /// Tells whether that would be something new. More than the bounds allow is not said.
     pub(super) fn is_news(&self, name: u16, text: &[u8]) -> bool {
         let known = self.own.get(&name).map(|own| own.text.as_slice());
-        let fits = text.len() <= limits::NOTE_BYTES
-            && (known.is_some() || self.own.len() < limits::NOTES);
+        let fits =
+            text.len() <= limits::NOTE_BYTES && (known.is_some() || self.own.len() < limits::NOTES);
         known.unwrap_or_default() != text && fits
     }
 
@@ -125,7 +125,8 @@ impl Notes {
     pub(super) fn successor(&self) -> Self {
         let mut successor = Self { last: self.last, ..Self::default() };
         let own = self.own.iter().filter(|(_, own)| !own.text.is_empty());
-        successor.own = own.map(|(name, own)| (*name, Own { told: Told::No, ..own.clone() })).collect();
+        successor.own =
+            own.map(|(name, own)| (*name, Own { told: Told::No, ..own.clone() })).collect();
         successor
     }
 }

@@ -41,7 +41,12 @@ fn worn_in(seed: u64) -> (Wire, SessionId) {
 }
 
 /// Gives `bytes` to a host and returns what it answers at once, everything said before it.
-pub(super) fn inject(wire: &mut Wire, host: usize, source: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn inject(
+    wire: &mut Wire,
+    host: usize,
+    source: SocketAddr,
+    bytes: &[u8],
+) -> Vec<Vec<u8>> {
     let now = wire.now;
     let destination = wire.hosts[host].addresses[0];
     let (local, source) = (Some(destination.ip()), source.into());

@@ -11,6 +11,7 @@ mod restart;
 mod revoked;
 mod tunnel;
 mod turns;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

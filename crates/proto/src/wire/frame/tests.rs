@@ -190,9 +190,8 @@ fn frame() -> impl Strategy<Value = Owned> {
         any::<(u8, u8, u8, u32)>().prop_map(|(path, change, flags, cost)| {
             Frame::PathUse(PathUseFrame { path: PathId(path), change, flags, cost })
         }),
-        any::<(u16, u32)>().prop_map(|(name, change)| {
-            Frame::Note(NoteFrame { name, change, text: &[] })
-        }),
+        any::<(u16, u32)>()
+            .prop_map(|(name, change)| { Frame::Note(NoteFrame { name, change, text: &[] }) }),
     ];
     let payload = prop::collection::vec(any::<u8>(), 0..300);
     (frame, payload).prop_map(|(frame, payload)| Owned { frame, payload })
