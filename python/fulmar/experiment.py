@@ -58,8 +58,12 @@ class Experiment:
         points: list[dict[str, Value]] = json.loads(self._plan.points())
         return points
 
-    def run(self, point: int = 0, seed: int = 1) -> list[dict[str, Any]]:
-        """Runs a point with a seed; returns an object of figures for each scheme."""
+    def run(self, point: int | None = None, seed: int | None = None) -> list[dict[str, Any]]:
+        """Does what the file says, as ``fulmar-lab run FILE`` does: each point of its sweeps, with the file's seeds pooled.
+
+        Returns an object of figures for each point and scheme. ``point`` is the number of one point; ``seed`` is one seed in place
+        of the file's.
+        """
         results: list[dict[str, Any]] = json.loads(self._plan.run(point, seed))
         return results
 

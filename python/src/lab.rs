@@ -167,8 +167,9 @@ impl Plan {
         self.0.point_count()
     }
 
-    /// Runs a point with a seed; returns figures as a JSON list, an object for each scheme.
-    fn run(&self, py: Python<'_>, point: u64, seed: u64) -> PyResult<String> {
+    /// Runs a point, or all, with a seed, or with all; returns figures as a JSON list, an object for each point and scheme.
+    #[pyo3(signature = (point, seed))]
+    fn run(&self, py: Python<'_>, point: Option<u64>, seed: Option<u64>) -> PyResult<String> {
         let sweep = Arc::clone(&self.0);
         beside(py, move || sweep.run(point, seed))
     }

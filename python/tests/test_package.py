@@ -62,6 +62,18 @@ def test_point_of_a_file_equals_the_command_lines(tmp_path: Path) -> None:
         assert {key: value for key, value in ours.items() if key != "link.wifi.loss"} == theirs
 
 
+def test_a_file_runs_with_its_sweep_and_its_seeds_as_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    sweep = '\n[[sweep]]\nkey = "link.wifi.loss"\nvalues = [0, 0.2]\n'
+    file.write_text('seeds = "2-3"\n' + SCENE + sweep)
+    results = fulmar.Experiment(file).run()
+    told = json.loads(by_commands("run", str(file), "--sim", "--json"))["results"]
+    assert results == told and len(results) == 4
+    assert fulmar.Experiment(text=file.read_text()).run() == told
+    one = fulmar.Experiment(file).run(point=1, seed=3)
+    assert [result["link.wifi.loss"] for result in one] == [0.2, 0.2] and one != told[2:]
+
+
 def test_messages_and_packets_say_what_the_figures_say() -> None:
     polars = pytest.importorskip("polars")
     experiment = fulmar.Experiment(text=SCENE)

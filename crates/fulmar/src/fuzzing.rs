@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub use crate::daemon::fuzzing::tunnel_packet;
+pub use crate::daemon::fuzzing::{told, tunnel_packet};
 use crate::pair::{Code, Message};
 use crate::{config, names, status};
 

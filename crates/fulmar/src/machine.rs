@@ -290,6 +290,9 @@ fn serial_trouble(device: &Path, Line { baud, rts_cts }: Line) -> Option<String>
     if !device.exists() {
         return Some(format!("there is no {}", device.display()));
     }
+    if !USUAL_SPEEDS.contains(&baud) {
+        return Some(format!("{baud} baud is an odd speed: is it what the other end has?"));
+    }
     let flow = if rts_cts { FlowControl::RtsCts } else { FlowControl::None };
     // A port that nobody has can be opened for a moment; one that somebody has is not touched.
     let other = device.canonicalize().ok().and_then(|device| holder(&device));
@@ -312,8 +315,7 @@ fn serial_trouble(device: &Path, Line { baud, rts_cts }: Line) -> Option<String>
         };
         return Some(format!("{}: {error}{hint}", device.display()));
     }
-    let is_odd = !USUAL_SPEEDS.contains(&baud);
-    is_odd.then(|| format!("{baud} baud is an odd speed: is it what the other end has?"))
+    None
 }
 
 /// Says why the status socket could not be made, without which no command reaches the daemon.

@@ -143,12 +143,13 @@ impl Sweep {
         self.0.point_count()
     }
 
-    /// Runs a point with a seed; returns a JSON list with an object of figures for each scheme.
+    /// Runs a point, or all where none is given, with a seed, or with all, whose samples are pooled as `fulmar-lab run` pools them;
+    /// returns a JSON list with an object of figures for each point and scheme.
     ///
     /// # Errors
     /// When there is no such point or seed, or a scheme needs a real kernel.
-    pub fn run(&self, point: u64, seed: u64) -> Result<String, Error> {
-        let results = guarded(|| self.0.run(Task { point, seed }).map_err(Error::Failed))?;
+    pub fn run(&self, point: Option<u64>, seed: Option<u64>) -> Result<String, Error> {
+        let results = guarded(|| self.0.run_pooled(point, seed).map_err(Error::Failed))?;
         Ok(Value::from(results).to_string())
     }
 

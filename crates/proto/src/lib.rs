@@ -34,7 +34,9 @@ mod window;
 mod wire;
 
 pub use congestion::CongestionKind;
-pub use crypto::{Guest, KeyError, PublicKey, StaticSecret, is_proof, prove};
+pub use crypto::{
+    Guest, KeyError, OtherVersion, PublicKey, StaticSecret, WIRE_VERSION, is_proof, prove,
+};
 pub use delivery::message::{ElasticRedundancy, MessageForm, MessageOrder, MessageStream};
 pub use delivery::tunnel::{FlowCodeParameters, TunnelForm, TunnelQueue};
 pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
@@ -68,6 +70,12 @@ pub const MEMORY: usize = limits::MEMORY;
 
 /// Bytes of them that each session may count on.
 pub const SESSION_SHARE: usize = limits::SESSION_SHARE;
+
+/// Bytes of a note, at most ([`Endpoint::set_note`]).
+pub const NOTE_BYTES: usize = limits::NOTE_BYTES;
+
+/// Notes of one end, at most; one more is not told.
+pub const MAX_NOTES: usize = limits::NOTES;
 
 /// Sessions that an endpoint keeps at most: a station has no use for more peers.
 pub const MAX_SESSIONS: usize = limits::SESSIONS;

@@ -18,6 +18,10 @@ pub(crate) const SIDE: usize = 64 << 20;
 pub(crate) const BESIDE: usize = 128;
 /// Paths of one session; also what a peer may open.
 pub(crate) const PATHS: usize = 16;
+/// Notes that an end keeps of the other: a name for each path, and as much again for each end's endpoints.
+pub(crate) const NOTES: usize = 4 * PATHS;
+/// Bytes of one note: a name and a few figures.
+pub(crate) const NOTE_BYTES: usize = 64;
 /// Targets of reliability in one session: those of classes and of declared endpoints; what comes beyond has a copy on
 /// every path.
 pub(crate) const TARGETS: usize = 8;

@@ -9,6 +9,11 @@ use super::packet;
 use super::tunnel::Rules;
 use crate::config::{Peer, TunnelConfig};
 
+/// Looks at what a peer tells of itself.
+pub fn told(text: &[u8]) {
+    super::notes::look_at(text);
+}
+
 /// Lets a packet go out by the tunnel and come in by it, and has it answered as too big. The first three
 /// bytes choose the tunnel's MTU and how much the links take.
 pub fn tunnel_packet(input: &[u8]) {

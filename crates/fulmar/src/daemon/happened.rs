@@ -6,6 +6,7 @@ use sys::clock;
 use super::Daemon;
 use super::tokens::Token;
 use crate::config::Role;
+use crate::endpoints::EndpointState;
 use crate::events::EventReport;
 use crate::status::{call_words, reliability_word, state_word};
 
@@ -46,6 +47,33 @@ impl Daemon {
     ) {
         let text = format!("control messages ended undelivered: {expired}; perhaps so: {unknown}");
         self.note(now, EventReport { peer: peer.into(), text, ..report("undelivered", true) });
+    }
+
+    /// Notes that an endpoint of this end or the other is no longer as it was, and says so in the log.
+    pub(super) fn note_endpoint(
+        &mut self,
+        now: Instant,
+        place: usize,
+        word: &str,
+        (from, to): (EndpointState, EndpointState),
+        text: String,
+    ) {
+        let peer = self.config.peers[place].name.clone();
+        let is_warning = to != EndpointState::Well;
+        match is_warning {
+            true => tracing::warn!(peer, "{text}"),
+            false => tracing::info!(peer, "{text}"),
+        }
+        self.record_text(now, &peer, is_warning, &text);
+        let (from, to) = (from.word().into(), to.word().into());
+        self.note(now, EventReport { peer, from, to, text, ..report(word, is_warning) });
+    }
+
+    /// Notes what the pilot is told of a peer, in the same words.
+    pub(super) fn note_told(&mut self, now: Instant, place: usize, is_warning: bool, text: &str) {
+        let peer = self.config.peers[place].name.clone();
+        let text = text.into();
+        self.note(now, EventReport { peer, text, ..report("pilot-told", is_warning) });
     }
 
     fn note(&mut self, now: Instant, event: EventReport) {

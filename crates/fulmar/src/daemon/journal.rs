@@ -13,7 +13,7 @@ use tracing::{debug, info, trace, warn};
 use super::Daemon;
 use super::not_forwarded::message_name;
 use crate::config::Role;
-use crate::status::{call_words, reliability_word, state_word};
+use crate::status::{call_words, reliability_word, state_word, version_words};
 
 /// A peer that is not connected for this long is worth a line.
 const UNANSWERED: Duration = Duration::from_secs(5);
@@ -175,6 +175,10 @@ impl Daemon {
     /// Says why a drone's peer is not connected, as far as the daemon can tell.
     fn log_absence(&self, place: usize) {
         let peer = &self.config.peers[place].name;
+        if let Some(other) = self.endpoint.other_version(self.peers[place].id) {
+            warn!(peer, "{}", version_words(&other));
+            return;
+        }
         let Some(session) = self.peers[place].session else { return };
         if self.endpoint.is_refused(session) {
             let public_key = self.config.secret.public();

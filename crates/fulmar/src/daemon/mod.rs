@@ -9,6 +9,7 @@
 
 mod anew;
 mod batches;
+mod endpoints;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 pub(crate) mod guests;
@@ -17,6 +18,7 @@ mod input;
 mod journal;
 mod locals;
 mod not_forwarded;
+mod notes;
 mod open;
 mod outlets;
 mod output;
@@ -48,7 +50,7 @@ use sys::udp::ReceiveBuffers;
 
 use crate::awaited::Awaited;
 use crate::config::Config;
-use crate::endpoints::{LocalEndpoint, Sources};
+use crate::endpoints::{EndpointState, LocalEndpoint, Sources};
 use crate::events::EventServer;
 use crate::log::Log;
 use crate::reading::Loader;
@@ -61,6 +63,7 @@ use guests::Guests;
 use journal::Journal;
 use locals::Locals;
 pub(crate) use not_forwarded::message_name;
+use notes::Notes;
 pub(crate) use open::{REALTIME_PRIORITY, open_notifier};
 use paths::DronePath;
 use pilot::Watch;
@@ -142,6 +145,10 @@ struct PeerState {
     watch: Watch,
     /// At which end the sources of its MAVLink live.
     sources: Sources,
+    /// What both ends have told each other of themselves.
+    notes: Notes,
+    /// How the endpoints of its applications were, by their numbers.
+    endpoint_states: BTreeMap<u64, EndpointState>,
 }
 
 impl PeerState {
@@ -274,6 +281,7 @@ impl Daemon {
             self.close_leaving_paths(now);
             self.end_guests(now);
             self.log_silence(now);
+            self.exchange_notes(now);
             self.tell_pilot(now);
             self.notifier.status(&self.summary());
             self.open_doors(now);

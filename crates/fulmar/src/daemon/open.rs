@@ -166,6 +166,8 @@ pub(super) fn open_session(
         ended: None,
         watch: Default::default(),
         sources: Default::default(),
+        notes: Default::default(),
+        endpoint_states: Default::default(),
     }
 }
 

@@ -65,6 +65,14 @@ impl Daemon {
         }
     }
 
+    /// Tells the recorder something that is no event of the session.
+    pub(super) fn record_text(&mut self, now: Instant, peer: &str, is_warning: bool, text: &str) {
+        let level = if is_warning { WARNING } else { INFO };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(Note::Event(now, peer.into(), level, text.into()));
+        }
+    }
+
     /// Says what happened, and how grave it is; nothing for what is told in another way.
     fn event_text(&self, session: SessionId, event: &Event) -> Option<(u8, String)> {
         let name = |path: PathId| self.path_name(PathRef { session, path });

@@ -6,14 +6,16 @@ use proto::{
 };
 
 use super::Daemon;
+use super::notes::link_name;
 use super::relays::place_of;
 use super::tokens::Token;
 use crate::config::Role;
-use crate::endpoints::LocalEndpoint;
+use crate::endpoints::{LocalEndpoint, Vehicle};
 use crate::recorder::Recorder;
 use crate::status::{
     Answer, EndpointReport, Lists, MemoryReport, MessageStreamReport, PathReport, PeerReport,
-    Report, StrangersReport, path_trouble, peer_trouble, reliability_reports, state_word,
+    Report, StrangersReport, VehicleReport, path_trouble, peer_trouble, reliability_reports,
+    state_word, version_words,
 };
 use crate::ways;
 
@@ -60,6 +62,13 @@ impl Daemon {
             has_moved |= matches!(event, Event::PathAdded { .. } | Event::PathMoved { .. });
             self.log_event(session, &event);
             self.note_event(now, session, &event);
+            if let Event::Connected { .. } = event
+                && let Some(place) = self.peer_of(session)
+            {
+                // It leaves with the first datagram: the other end never calls a link otherwise.
+                self.peers[place].notes.begin(session);
+                self.tell_peer(now, place, session);
+            }
             if let Event::PathTold { path, remote: Via::Udp(remote) } = event
                 && let Some(slot) = self.slot_of(PathRef { session, path })
             {
@@ -126,10 +135,13 @@ impl Daemon {
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
     }
 
-    /// Names a path: a drone's as its file does, a station's by where it comes from.
+    /// Names a path: as the drone's file does, which its station is told; before that, by where it comes from.
     pub(super) fn path_name(&self, path: PathRef) -> String {
         if let Some(slot) = self.slot_of(path) {
             return self.paths[&slot].config.name.clone();
+        }
+        if let Some(told) = link_name(&self.endpoint, path.session, path.path) {
+            return told;
         }
         let found = self.endpoint.paths(path.session).find(|known| known.id == path.path);
         found.map_or_else(|| format!("#{}", path.path.0), |known| self.via_name(known.remote))
@@ -231,7 +243,22 @@ impl Daemon {
         }
         report.not_forwarded = self.not_forwarded_report(peer);
         let own_key = self.config.secret.public().to_string();
-        report.trouble = peer_trouble(&report, self.config.role, &own_key);
+        report.other_version = self
+            .endpoint
+            .other_version(state.id)
+            .map_or(String::new(), |other| version_words(&other));
+        report.far_endpoints = self.far_endpoint_reports(now, peer);
+        report.vehicles =
+            state.sources.vehicles().iter().map(|known| vehicle(now, known)).collect();
+        report.autopilot_silent = self.autopilot_trouble(now, peer).is_some();
+        let of_links = peer_trouble(&report, self.config.role, &own_key);
+        // Where nothing gets through, nobody knows how it is there; elsewhere the vehicle comes first.
+        let mut troubles = self.endpoints_trouble(now, peer);
+        let place = if report.connected { troubles.len() } else { 0 };
+        troubles.insert(place, of_links);
+        troubles.insert(0, report.other_version.clone());
+        troubles.retain(|trouble| !trouble.is_empty());
+        report.trouble = troubles.join("; ");
         report
     }
 
@@ -343,8 +370,14 @@ impl Daemon {
 
     fn endpoint_report(&self, now: Instant, local: &LocalEndpoint) -> EndpointReport {
         let peer = self.config.peers[local.config.peer].name.clone();
-        let trouble = local.trouble(now).unwrap_or_default();
-        EndpointReport { peer, trouble, ..EndpointReport::from(local) }
+        let trouble = local.trouble(now).or_else(|| self.own_trouble(now, local));
+        EndpointReport {
+            peer,
+            state: local.state(now).word().into(),
+            heard_s: since(now, local.heard()),
+            trouble: trouble.unwrap_or_default(),
+            ..EndpointReport::from(local)
+        }
     }
 }
 
@@ -376,6 +409,18 @@ fn refusal(error: &str, remote: &str) -> String {
 
 fn since(now: Instant, at: Option<Instant>) -> Option<f64> {
     at.map(|at| now.since(at).as_secs_f64())
+}
+
+fn vehicle(now: Instant, (system, vehicle): (u8, &Vehicle)) -> VehicleReport {
+    VehicleReport {
+        system,
+        mode: vehicle.mode(),
+        armed: vehicle.is_armed(),
+        state: vehicle.state().into(),
+        battery_percent: vehicle.battery_percent,
+        battery_v: vehicle.battery_v,
+        heard_s: now.since(vehicle.heard).as_secs_f64(),
+    }
 }
 
 /// Joins what is wrong with an interface and with a name.

@@ -7,8 +7,8 @@ use proto::Instant;
 use proto::select::{MavlinkFrame, SETUP_SIGNING, StreamFramer};
 
 use super::{
-    Counts, Held, LocalEndpoint, OFFER_AGAIN, Origin, Port, Program, RadioStatus, Shared, Sources,
-    StatusText, Taken,
+    Counts, Health, Held, LocalEndpoint, OFFER_AGAIN, Origin, Port, Program, RadioStatus, Shared,
+    Sources, StatusText, Taken,
 };
 use crate::config::{Content, EndpointConfig, MavlinkContent};
 
@@ -26,6 +26,7 @@ pub(super) struct Intake<'a> {
     now: Instant,
     config: &'a EndpointConfig,
     counts: &'a mut Counts,
+    health: &'a mut Health,
     radio_status: &'a mut Option<RadioStatus>,
     status_text: &'a mut Option<StatusText>,
     held: &'a mut Option<Held>,
@@ -61,6 +62,7 @@ impl Intake<'_> {
         if let Some(status_text) = self.status_text {
             status_text.on_frames(frame.bytes);
         }
+        self.health.on_frame(frame);
         if !content.filters.incoming.passes(frame) {
             self.counts.filtered += 1;
             return;
@@ -102,12 +104,14 @@ impl LocalEndpoint {
         sources: &'a mut Sources,
         take: &'a mut dyn FnMut(Instant, &[u8]) -> Taken,
     ) -> Option<(&'a mut Port, Intake<'a>)> {
-        let Self { config, counts, port, radio_status, status_text, held, shared, .. } = self;
+        let Self { config, counts, health, port, radio_status, status_text, held, shared, .. } =
+            self;
         let (endpoint, port) = (self.id, port.get_mut()?);
         let intake = Intake {
             now,
             config,
             counts,
+            health,
             radio_status,
             status_text,
             held,
@@ -134,6 +138,7 @@ impl LocalEndpoint {
             stream.handle_timeout(now, |frame| _ = intake.take(origin, now, Piece::Frame(frame)));
         });
         self.look_at_streams();
+        self.health.look(now, &self.counts);
     }
 
     /// Notes what streams have lost, and when what waits in them is given up.

@@ -4,7 +4,9 @@
 //! channel is shared, frames also pass from one of its applications to the others.
 
 mod dialer;
+mod health;
 mod intake;
+mod modes;
 mod named;
 mod radio_status;
 mod renumber;
@@ -15,6 +17,7 @@ mod sources;
 mod statustext;
 mod tcp;
 mod udp;
+mod vehicles;
 mod waiting;
 mod whereabouts;
 
@@ -29,6 +32,8 @@ use sys::poller::{Poller, Ready};
 use crate::awaited::{Awaited, RETRY};
 use crate::config::{Content, EndpointConfig, EndpointKind, Remote};
 use crate::status::span;
+pub(crate) use health::EndpointState;
+use health::Health;
 use intake::Piece;
 use radio_status::RadioStatus;
 use renumber::Renumber;
@@ -37,6 +42,7 @@ pub(crate) use share::{Origin, Shared};
 pub(crate) use sources::{Program, Sources};
 use statustext::StatusText;
 pub(crate) use statustext::{LONGEST as LONGEST_TEXT, Severity};
+pub(crate) use vehicles::Vehicle;
 use waiting::Fates;
 pub(crate) use waiting::Passed;
 use whereabouts::Whereabouts;
@@ -49,6 +55,7 @@ const OFFER_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct LocalEndpoint {
     pub(crate) config: EndpointConfig,
     pub(crate) counts: Counts,
+    health: Health,
     /// A number that no other endpoint has.
     id: u64,
     port: Awaited<Port>,
@@ -163,6 +170,7 @@ impl LocalEndpoint {
         let mut local = Self {
             config,
             counts,
+            health: Health::new(now),
             id: tokens.0,
             port,
             far,
@@ -233,6 +241,9 @@ impl LocalEndpoint {
         if self.config.name != config.name {
             self.counts = Counts::default();
         }
+        if self.config.name != config.name || self.config.kind != config.kind {
+            self.health = Health::new(now);
+        }
         let old = std::mem::replace(&mut self.config, config);
         // What waits for room would go to another stream, or to nobody.
         if self.held.is_some() && old.content != self.config.content {
@@ -280,6 +291,7 @@ impl LocalEndpoint {
             }
         }
         self.look_at_streams();
+        self.health.look(now, &self.counts);
         self.count_fates();
         if self.held.is_some() {
             self.set_paused(true, poller);
@@ -378,6 +390,11 @@ impl LocalEndpoint {
         self.counts.dropped += fates.dropped;
     }
 
+    /// Returns the number that no other endpoint has.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Tells in a word which numbers frames have as they are given; nothing of what is not MAVLink.
     pub(crate) fn numbers(&self) -> &'static str {
         match (&self.renumber, self.mavlink()) {
@@ -459,13 +476,7 @@ impl LocalEndpoint {
             EndpointKind::Serial(device, _) => device.display().to_string(),
             EndpointKind::Seqpacket(path, _) => format!("SEQPACKET {}", path.display()),
         };
-        let works = match self.port.get() {
-            Some(Port::Udp(port)) => port.trouble().is_none(),
-            Some(Port::Serial(port)) => !port.is_lost(),
-            Some(Port::Tcp(port)) => !port.is_lost(),
-            port => port.is_some(),
-        };
-        if !works {
+        if !self.is_there() {
             return format!("{what}: does not work");
         }
         match (&self.config.kind, self.port.get()) {
@@ -481,18 +492,6 @@ impl LocalEndpoint {
             (_, Some(Port::Tcp(port))) => format!("{what}, {}", clients(port.clients())),
             (_, Some(Port::Seqpacket(port))) => format!("{what}, {}", clients(port.clients())),
             _ => what,
-        }
-    }
-
-    /// Says what is wrong; nothing where nothing is.
-    pub(crate) fn trouble(&self, now: Instant) -> Option<String> {
-        let of_client = |time| format!("a client {}", takes_nothing(time));
-        match self.port.get() {
-            Some(Port::Udp(port)) => port.trouble().map(str::to_owned),
-            Some(Port::Tcp(port)) => port.trouble(now),
-            Some(Port::Serial(port)) => port.trouble(now),
-            Some(Port::Seqpacket(port)) => port.takes_nothing_for(now).map(of_client),
-            None => self.port.trouble().map(str::to_owned),
         }
     }
 

@@ -77,6 +77,11 @@ impl SerialPort {
         self.trouble.is_some()
     }
 
+    /// For how long it has taken nothing.
+    pub(super) fn takes_nothing_for(&self, now: Instant) -> Option<Duration> {
+        self.waiting.takes_nothing_for(now)
+    }
+
     /// Says why the port is not open, that it takes nothing, or who else reads it.
     pub(super) fn trouble(&self, now: Instant) -> Option<String> {
         let other = self.others.found();
@@ -86,7 +91,7 @@ impl SerialPort {
                 None => format!("{trouble}; it is tried every second"),
             });
         }
-        if let Some(time) = self.waiting.takes_nothing_for(now) {
+        if let Some(time) = self.takes_nothing_for(now) {
             let is_clear = self.port.as_ref().and_then(Serial::is_clear_to_send);
             return Some(takes_nothing(time) + why_nothing(self.line, is_clear));
         }

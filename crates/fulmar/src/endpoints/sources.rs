@@ -22,6 +22,7 @@ use proto::{Duration, Instant};
 
 use super::Origin;
 use super::statustext::HEARTBEAT;
+use super::vehicles::Vehicles;
 
 /// After so long without a word a source may be elsewhere: heartbeats come every second, and autopilots and ground stations
 /// take each other for gone after 3.5 to 5 s.
@@ -52,6 +53,7 @@ pub(crate) struct Sources {
     /// What programs were given, the latest last.
     given: VecDeque<Given>,
     keys: RandomState,
+    vehicles: Vehicles,
 }
 
 struct Source {
@@ -77,6 +79,11 @@ struct Given {
 }
 
 impl Sources {
+    /// Returns what is known of the vehicles among them.
+    pub(crate) fn vehicles(&self) -> &Vehicles {
+        &self.vehicles
+    }
+
     /// Notes what has come from the other end.
     pub(crate) fn on_far(&mut self, now: Instant, bytes: &[u8]) {
         for frame in MavlinkFrames::new(bytes) {
@@ -106,6 +113,7 @@ impl Sources {
 
     /// Notes a frame that was heard at an end, and tells at which its source lives.
     fn note(&mut self, now: Instant, end: End, frame: &MavlinkFrame<'_>) -> End {
+        self.vehicles.on_frame(now, frame);
         let speaks = |source: &Source| now.since(source.heard) < SPEAKS;
         let key = (frame.system, frame.component);
         if self.known.len() >= SOURCES && !self.known.contains_key(&key) {

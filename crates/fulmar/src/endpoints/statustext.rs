@@ -51,10 +51,6 @@ impl StatusText {
         if looks == 1 && !may_begin_with_heartbeat(bytes) {
             return;
         }
-        let is_vehicle = |frame: &MavlinkFrame<'_>| {
-            let autopilot = frame.payload.get(AUTOPILOT_AT).copied().unwrap_or(0);
-            frame.message == HEARTBEAT && autopilot != NO_AUTOPILOT
-        };
         if let Some(frame) = MavlinkFrames::new(bytes).take(looks).find(is_vehicle) {
             self.vehicle = Some((frame.system, frame.version));
         }
@@ -77,6 +73,12 @@ impl StatusText {
     pub(super) fn knows_vehicle(&self) -> bool {
         self.vehicle.is_some()
     }
+}
+
+/// Tells whether a frame is the heartbeat of an autopilot.
+pub(super) fn is_vehicle(frame: &MavlinkFrame<'_>) -> bool {
+    let autopilot = frame.payload.get(AUTOPILOT_AT).copied().unwrap_or(0);
+    frame.message == HEARTBEAT && autopilot != NO_AUTOPILOT
 }
 
 /// Tells whether the bytes may begin with a heartbeat, without looking at more than its header.

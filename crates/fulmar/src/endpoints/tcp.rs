@@ -84,9 +84,7 @@ impl TcpPort {
 
     /// Says what is wrong: nobody is there, of a client, or somebody takes nothing.
     pub(super) fn trouble(&self, now: Instant) -> Option<String> {
-        let silent =
-            self.clients.iter().flatten().filter_map(|one| one.waiting.takes_nothing_for(now));
-        match (self.dialer(), silent.max(), &self.origin) {
+        match (self.dialer(), self.takes_nothing_for(now), &self.origin) {
             (Some(dialer), ..) => Some(dialer.trouble()),
             (None, Some(time), From::Listener(_)) => {
                 Some(format!("a client {}", takes_nothing(time)))
@@ -96,6 +94,11 @@ impl TcpPort {
             }
             (None, None, _) => None,
         }
+    }
+
+    /// Says for how long the client that is worst off has taken nothing, where one takes nothing.
+    pub(super) fn takes_nothing_for(&self, now: Instant) -> Option<Duration> {
+        self.clients.iter().flatten().filter_map(|one| one.waiting.takes_nothing_for(now)).max()
     }
 
     /// Tells whether a client has no connection.

@@ -38,9 +38,9 @@ section! {
     peer: String, Text;
     /// The path that it happened to; empty where it is the session.
     path: String, Text;
-    /// What the state was before, of `path-changed`.
+    /// What the state was before, of `path-changed`, `endpoint-changed` and `far-endpoint-changed`.
     from: String, State;
-    /// What the state is now, of `path-changed` and `reliability`.
+    /// What the state is now, of those and of `reliability`.
     to: String, State;
     /// The same in words.
     text: String, Text;
@@ -56,6 +56,12 @@ pub(crate) const EVENTS: &[(&str, &str)] = &[
     ("path-changed", "a path changed its state, from `from` to `to`"),
     ("path-moved", "a path's remote address changed and proved itself"),
     ("path-told", "the peer says that its end of a path has another address, which is tried"),
+    (
+        "endpoint-changed",
+        "an endpoint of this end is no longer as it was, `from` and `to`: its autopilot is silent, or heard again",
+    ),
+    ("far-endpoint-changed", "the peer says the same of an endpoint of its own"),
+    ("pilot-told", "what the pilot is told of the peer, in the same words"),
     ("backup-called", "a backup carries traffic; the text says what for"),
     ("backup-rests", "a backup is let go"),
     ("reliability", "whether a reliability target is kept has changed, to `to`"),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config};
@@ -26,7 +27,7 @@ pub(super) struct Written {
 /// Says why a file may not be written, before anybody is asked anything.
 ///
 /// # Errors
-/// Where it exists and `force` is not given, or its folder is not there.
+/// Where it exists and `force` is not given, or its folder is something else. One that is not there is made.
 pub(super) fn check(file: &Path, force: bool) -> Result<(), String> {
     let shown = file.display();
     if file.is_dir() {
@@ -39,9 +40,8 @@ pub(super) fn check(file: &Path, force: bool) -> Result<(), String> {
         ));
     }
     let folder = folder(file);
-    if !folder.is_dir() {
-        let folder = folder.display();
-        return Err(format!("there is no folder {folder}: make it (sudo mkdir -p {folder})"));
+    if folder.exists() && !folder.is_dir() {
+        return Err(format!("{} is no folder", folder.display()));
     }
     Ok(())
 }
@@ -51,6 +51,7 @@ pub(super) fn check(file: &Path, force: bool) -> Result<(), String> {
 /// # Errors
 /// Those of the file system, and mistakes that the daemon would find; then there is no new file.
 pub(super) fn write(file: &Path, text: &str, force: bool) -> Result<Written, String> {
+    make_folder(folder(file))?;
     let key = folder(file).join(KEY);
     let key_is_new = make_key(&key)?;
     let written = put(file, text, force);
@@ -59,6 +60,15 @@ pub(super) fn write(file: &Path, text: &str, force: bool) -> Result<Written, Str
     }
     let (config, old) = written?;
     Ok(Written { config, key, key_is_new, old })
+}
+
+/// Makes the folder where it is missing. It holds secrets: nobody else looks into it, and sockets, which others may use, are elsewhere.
+fn make_folder(folder: &Path) -> Result<(), String> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| not_written(folder, &error))
 }
 
 fn make_key(key: &Path) -> Result<bool, String> {
@@ -136,12 +146,23 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_is_missing_is_made_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("etc/fulmar/drone.toml");
+        check(&file, false).unwrap();
+        write(&file, TEXT, false).unwrap();
+        let mode = fs::metadata(file.parent().unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(check(&file.join("x.toml"), false).is_err_and(|error| error.contains("no folder")));
+    }
+
+    #[test]
     fn a_text_with_a_mistake_leaves_neither_file_nor_key() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("drone.toml");
         assert!(write(&file, &format!("{TEXT}nonsense = 1\n"), false).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(check(&folder.path().join("no/x.toml"), false).is_err());
         assert!(check(folder.path(), true).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::Carries;
+use proto::{Carries, OtherVersion, WIRE_VERSION};
 
 use super::table::{is_in_reserve, span};
 use super::{PathReport, PeerReport};
@@ -47,6 +47,20 @@ pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
         ("closed", _) => "given up".into(),
         _ => active_trouble(path),
     }
+}
+
+/// Says that the other end speaks another version of the wire.
+pub(crate) fn version_words(other: &OtherVersion) -> String {
+    let (wire, release) = (WIRE_VERSION, env!("CARGO_PKG_VERSION"));
+    let here = format!("this one version {wire} (Fulmar {release})");
+    let theirs = match other {
+        OtherVersion { wire: Some(wire), release } if release.is_empty() => {
+            format!("version {wire}")
+        }
+        OtherVersion { wire: Some(wire), release } => format!("version {wire} (Fulmar {release})"),
+        OtherVersion { wire: None, .. } => "another version, which it does not tell".into(),
+    };
+    format!("the other end speaks {theirs}, {here}: install the same release at both ends")
 }
 
 /// Says what is wrong with a peer as a whole; `own_key` is our public key.
@@ -188,6 +202,18 @@ mod tests {
 
     fn station(peer: &PeerReport) -> String {
         peer_trouble(peer, Role::Station, "OURS")
+    }
+
+    #[test]
+    fn another_version_is_told_with_both() {
+        let other = OtherVersion { wire: Some(9), release: "2.0.1".into() };
+        let told = version_words(&other);
+        assert!(told.starts_with("the other end speaks version 9 (Fulmar 2.0.1), "), "{told}");
+        let ours =
+            format!("this one version {WIRE_VERSION} (Fulmar {})", env!("CARGO_PKG_VERSION"));
+        assert!(told.contains(&ours), "{told}");
+        let silent = version_words(&OtherVersion::default());
+        assert!(silent.contains("another version, which it does not tell"), "{silent}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod advice;
 mod client;
+mod endpoint_words;
 mod field;
 mod record;
 mod relay;
@@ -11,13 +12,16 @@ mod schema;
 mod server;
 mod strangers;
 mod table;
+mod vehicle;
+mod words;
 
-pub(crate) use advice::{path_trouble, peer_trouble};
+pub(crate) use advice::{path_trouble, peer_trouble, version_words};
 #[cfg(fuzzing)]
 pub(crate) use client::parse;
 pub(crate) use client::{
     explain, fetch, find_socket, make_harmless, reload, sockets, steers_a_terminal,
 };
+pub(crate) use endpoint_words::{EndpointWords, Whose};
 pub(crate) use field::{Field, Kind, Section, fields, list, section};
 pub(crate) use record::RecordReport;
 pub(crate) use relay::{RelayMemberReport, RelayReport};
@@ -26,3 +30,5 @@ pub(crate) use schema::*;
 pub(crate) use server::{Answer, Lists, StatusServer};
 pub(crate) use strangers::StrangersReport;
 pub(crate) use table::{columns, milliseconds, rate, span, table};
+pub(crate) use vehicle::vehicle_words;
+pub(crate) use words::{call_words, reliability_word, state_word};

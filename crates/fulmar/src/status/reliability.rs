@@ -4,7 +4,8 @@ use proto::select::Class;
 use proto::{PathId, ReliabilityLimit, ReliabilityState, ReliabilityStatus, Target};
 
 use super::ReliabilityReport;
-use super::schema::{millis, reliability_word};
+use super::schema::millis;
+use super::words::reliability_word;
 use crate::config::{Config, Content, EndpointConfig};
 
 /// Cases below which a share is assumed more than it is seen.

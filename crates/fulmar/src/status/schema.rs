@@ -2,9 +2,8 @@
 //! docs/status.md follow from here.
 
 use proto::{
-    Call, Carries, ClassStatus, MessageDelay, MessageOrder, MessageStatus, MessageStreamStatus,
-    PathState, PathStatus, Rate, Rejection, Rejections, ReliabilityState, ReliabilityStatus,
-    SessionStatus, TunnelForm, TunnelStatus,
+    ClassStatus, MessageDelay, MessageStatus, MessageStreamStatus, PathStatus, Rate, Rejection,
+    Rejections, ReliabilityStatus, SessionStatus, TunnelStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,9 @@ use super::field::{Field, Section, section};
 use super::record::RecordReport;
 use super::relay::RelayReport;
 use super::strangers::StrangersReport;
-use crate::config::path_use;
+use super::words::{
+    call_words, direction_word, order_word, reliability_word, state_word, tiers, tunnel_word,
+};
 use crate::endpoints::LocalEndpoint;
 
 section! {
@@ -114,6 +115,14 @@ section! {
     dropped_datagrams: u64, Counter("datagrams");
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
+    /// Which version of the wire it speaks, where that is another one than ours, and there is no session for it, in words.
+    other_version: String, Text;
+    /// Whether the vehicle's autopilot, at whichever end it is, is not heard or not reached by its endpoint.
+    autopilot_silent: bool, State;
+    /// The vehicles that are heard through the session, at whichever end they are.
+    vehicles: Vec<VehicleReport>, List(&VehicleReport::SECTION);
+    /// The endpoints of the other end, as it tells of them.
+    far_endpoints: Vec<FarEndpointReport>, List(&FarEndpointReport::SECTION);
     /// Its paths.
     paths: Vec<PathReport>, List(&PathReport::SECTION);
     /// Its traffic by class.
@@ -148,10 +157,46 @@ section! {
 }
 
 section! {
+    /// A vehicle, from its HEARTBEAT and SYS_STATUS.
+    VehicleReport;
+
+    /// Its MAVLink system.
+    system: u8, Text;
+    /// Its flight mode, as its makers call it.
+    mode: String, Text;
+    /// Whether it is armed.
+    armed: bool, State;
+    /// `standby`, `active`, `critical`, `emergency` … : MAV_STATE.
+    state: String, State;
+    /// What is left in its battery; none where it does not say.
+    battery_percent: Option<u8>, Gauge("%");
+    /// Voltage of its battery; none where it does not say.
+    battery_v: Option<f64>, Gauge("volts");
+    /// Time since its last heartbeat.
+    heard_s: f64, Gauge("s");
+}
+
+section! {
+    /// An endpoint of the other end, in that end's words.
+    FarEndpointReport;
+
+    /// Its name there: of a serial port, its device.
+    name: String, Text;
+    /// `well`, `missing`, `silent`, `noise` or `takes nothing`.
+    state: String, State;
+    /// Whether the vehicle's autopilot is behind it.
+    autopilot: bool, Text;
+    /// Time since something came in there; none while it is well.
+    silent_s: Option<f64>, Gauge("s");
+    /// What is wrong, in words; empty when nothing is.
+    trouble: String, Text;
+}
+
+section! {
     /// A path.
     PathReport of path: PathStatus;
 
-    /// Its name: a drone's is in the file, a station's is the address that it comes from.
+    /// Its name in the drone's file, which the station is told; the address that it comes from, where it is not.
     name: String, Text;
     /// The interface or socket that it is bound to.
     interface: String, Text;
@@ -454,6 +499,10 @@ section! {
     stream: Option<u16>, Text, local.config.stream();
     /// What it is and who uses it.
     description: String, Text, local.describe();
+    /// `well`, `missing`, `silent` (nothing comes in), `noise` (bytes come in, and no MAVLink) or `takes nothing`.
+    state: String, State;
+    /// Time since something came in from an application; none where nothing ever has.
+    heard_s: Option<f64>, Gauge("s");
     /// Taken from applications.
     taken: u64, Counter("messages"), local.counts.taken;
     /// Taken, and turned away by the session.
@@ -499,38 +548,6 @@ section! {
     put_back: u64, Counter("times");
 }
 
-/// Returns the word for a state.
-pub(crate) fn state_word(state: PathState) -> &'static str {
-    match state {
-        PathState::Absent => "absent",
-        PathState::Validating => "validating",
-        PathState::Active => "active",
-        PathState::Suspected => "suspected",
-        PathState::Closed => "closed",
-    }
-}
-
-/// Returns the words for what a backup is called for.
-pub(crate) fn call_words(call: Call) -> &'static str {
-    match call {
-        Call::Silent => "answers are missing on the paths before it",
-        Call::Slow => "control takes too long on the paths before it",
-        Call::Full => "the sockets of the paths before it are full",
-        Call::Down => "no path before it works",
-        Call::Alone => "no path before it may carry what it carries",
-        Call::Target => "a reliability target cannot be reached without it",
-    }
-}
-
-/// Returns the word for the state of a target.
-pub(crate) fn reliability_word(state: ReliabilityState) -> &'static str {
-    match state {
-        ReliabilityState::Learning => "learning",
-        ReliabilityState::Met => "met",
-        ReliabilityState::NotReachable => "not reachable",
-    }
-}
-
 /// Returns a time in milliseconds.
 pub(crate) fn millis(time: proto::Duration) -> f64 {
     time.as_secs_f64() * 1e3
@@ -539,35 +556,6 @@ pub(crate) fn millis(time: proto::Duration) -> f64 {
 /// Returns the share that is in time, of one that is missed; none where the clocks do not tell.
 fn kept_share(kept: &ReliabilityStatus, missed: Option<f64>) -> Option<f64> {
     missed.filter(|_| !kept.is_hidden_by_clock()).map(|missed| 1.0 - missed)
-}
-
-/// Returns the words for what a path carries.
-fn tiers(carries: Option<Carries>) -> String {
-    let tiers = carries.into_iter().flat_map(Carries::tiers);
-    tiers.map(path_use::word).collect::<Vec<_>>().join(", ")
-}
-
-fn tunnel_word(form: TunnelForm) -> &'static str {
-    match form {
-        TunnelForm::Window => "window",
-        TunnelForm::FlowCode(_) => "flowcode",
-        TunnelForm::Plain => "plain",
-    }
-}
-
-fn order_word(order: MessageOrder) -> &'static str {
-    match order {
-        MessageOrder::InOrder => "in-order",
-        MessageOrder::Unordered => "unordered",
-    }
-}
-
-fn direction_word(stream: &MessageStreamStatus) -> &'static str {
-    match (stream.submitted, stream.delivered + stream.late) {
-        (1.., 1..) => "both",
-        (1.., 0) => "out",
-        (0, _) => "in",
-    }
 }
 
 fn delay(class: &ClassStatus, time: proto::Duration) -> Option<f64> {

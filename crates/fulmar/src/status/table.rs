@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{
     ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
     NotForwardedReport, PathReport, PeerReport, ReliabilityReport, Report, StrangersReport,
-    TcpReport,
+    TcpReport, vehicle_words,
 };
 
 /// Streams of messages that a table shows of each peer; JSON has them all.
@@ -291,6 +291,9 @@ fn peer_text(peer: &PeerReport) -> String {
     text.push('\n');
     if !peer.trouble.is_empty() {
         let _ = writeln!(text, "  ! {}", peer.trouble);
+    }
+    for vehicle in &peer.vehicles {
+        let _ = writeln!(text, "  {}", vehicle_words(vehicle));
     }
     if !peer.paths.is_empty() {
         text += &rows(PATHS, &peer.paths);

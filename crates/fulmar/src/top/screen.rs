@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row as TableRow, Sparkline, Table};
 
 use super::Choice;
-use crate::status::{PathReport, PeerReport, milliseconds, rate};
+use crate::status::{PathReport, PeerReport, milliseconds, rate, vehicle_words};
 use crate::watch::{BUCKET, History, Rank, Row, Seen, key};
 
 /// Lines for what is wrong.
@@ -32,10 +32,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, daemons: &BTreeMap<String, Seen>, choi
         let used = used.count() as u16;
         if used > 0 { used + 1 } else { 0 }
     });
-    let [head, troubles, list, paths, classes, events, foot] = Layout::vertical([
+    let vehicle_lines = peers.get(chosen).map_or(0, |row| row.peer.vehicles.len() as u16);
+    let [head, troubles, list, vehicles, paths, classes, events, foot] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(wrong.len() as u16),
         Constraint::Length(listed),
+        Constraint::Max(vehicle_lines),
         Constraint::Max(path_lines),
         Constraint::Max(class_lines),
         Constraint::Min(3),
@@ -46,6 +48,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, daemons: &BTreeMap<String, Seen>, choi
     frame.render_widget(Paragraph::new(wrong), troubles);
     draw_peers(frame, list, &peers, chosen);
     if let Some(row) = peers.get(chosen) {
+        let lines = row.peer.vehicles.iter().map(|vehicle| Line::raw(vehicle_words(vehicle)));
+        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), vehicles);
         draw_paths(frame, paths, row);
         draw_classes(frame, classes, row.peer);
     }
@@ -283,7 +287,7 @@ mod tests {
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
     use super::*;
-    use crate::status::{ClassReport, Report};
+    use crate::status::{ClassReport, Report, VehicleReport};
 
     fn station(count: usize) -> BTreeMap<String, Seen> {
         let path = |name: &str, state: &str| PathReport {
@@ -307,6 +311,7 @@ mod tests {
             .collect();
         let last = peers.last_mut().unwrap();
         last.trouble = "only one path works: nothing is left if it fails".into();
+        last.vehicles = vec![VehicleReport { system: 3, mode: "RTL".into(), ..Default::default() }];
         last.paths[0].state = "suspected".into();
         last.paths[0].trouble = "silent for 4.2 s: dead or out of range".into();
         let mut histories = BTreeMap::new();
@@ -331,6 +336,7 @@ mod tests {
         for told in [
             "▲ drone-29: only one path works",
             "▸ ▲ drone-29",
+            "vehicle 3: RTL, disarmed",
             "wlan0 suspected",
             "silent for 4.2 s",
             "wwan0 active  rtt 23 ms",

@@ -11,7 +11,7 @@ const NEWS_S: f64 = 600.0;
 /// How much a peer needs attention; the most first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// Nothing gets through.
+    /// Nothing gets through, or nothing comes from its autopilot.
     Lost,
     /// It is reached, and something is wrong with it as a whole.
     Warning,
@@ -92,6 +92,7 @@ fn rank(peer: &PeerReport, role: &str) -> Rank {
     }
     match (works, peer.trouble.is_empty() && !peer.reliability.iter().any(is_missed)) {
         (false, _) => Rank::Lost,
+        _ if peer.autopilot_silent => Rank::Lost,
         (true, false) => Rank::Warning,
         (true, true) if peer.paths.iter().any(|path| !path.trouble.is_empty()) => Rank::Notice,
         (true, true) => Rank::Well,
@@ -121,6 +122,8 @@ mod tests {
         assert_eq!(rank(&with(&[path("active", "")]), "station"), Rank::Well);
         let alone = PeerReport { trouble: "only one path".into(), ..with(&[path("active", "")]) };
         assert_eq!(rank(&alone, "station"), Rank::Warning);
+        let mute = PeerReport { autopilot_silent: true, ..with(&[path("active", "")]) };
+        assert_eq!(rank(&mute, "station"), Rank::Lost);
         let away = PeerReport::default();
         assert_eq!((rank(&away, "station"), rank(&away, "drone")), (Rank::Away, Rank::Lost));
         let gone = PeerReport { ended_s: Some(12.0), ..PeerReport::default() };

@@ -21,6 +21,8 @@ const SCOPES: &[Scope] = &[
     ("", "", &[]),
     (".peers", "peer", &[("peer", "name")]),
     (".peers.rejected", "peer_rejected", &[]),
+    (".peers.vehicles", "vehicle", &[("system", "system")]),
+    (".peers.far_endpoints", "far_endpoint", &[("endpoint", "name"), ("autopilot", "autopilot")]),
     (".peers.paths", "path", &[("path", "name"), ("interface", "interface")]),
     (".peers.classes", "class", &[("class", "class")]),
     (".peers.reliability", "reliability", &[("target", "name"), ("channel", "channel")]),

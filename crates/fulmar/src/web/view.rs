@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::events::EventReport;
-use crate::status::PathReport;
+use crate::status::{PathReport, vehicle_words};
 use crate::watch::{BUCKET, History, Rank, Row, Seen, key, rows};
 
 /// Drones that a page is shown at most: as many as a station may have.
@@ -136,6 +136,7 @@ fn drone(row: &Row<'_>, is_open: bool) -> Value {
         "connected": peer.connected,
         "session_s": peer.session_s,
         "paths": peer.paths.iter().map(path).collect::<Vec<_>>(),
+        "vehicles": peer.vehicles.iter().map(vehicle_words).collect::<Vec<_>>(),
     });
     if is_open {
         shown["detail"] = detail(row);
@@ -166,6 +167,7 @@ fn detail(row: &Row<'_>) -> Value {
     let classes = peer.classes.iter().map(|class| json!(class)).filter(is_used);
     json!({
         "paths": peer.paths,
+        "far_endpoints": peer.far_endpoints,
         "histories": histories.collect::<Vec<_>>(),
         "classes": classes.collect::<Vec<_>>(),
         "reliability": peer.reliability,

@@ -7,6 +7,7 @@
 
 mod age;
 mod attacker;
+mod autopilot;
 mod compromised;
 mod double;
 mod fleet;

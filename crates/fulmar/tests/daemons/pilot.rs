@@ -75,7 +75,7 @@ fn the_pilot_is_told_of_each_link_at_both_ends_and_of_the_last_one_at_the_statio
     };
     let steps = [
         (None, "6 Fulmar: flying on l0, l1"),
-        (Some((0, false)), "3 Fulmar: l0 silent, flying on l1 alone"),
+        (Some((0, false)), "3 Fulmar: l0 is lost, one link left: l1"),
         (Some((1, false)), "2 Fulmar: no link works, vehicle not reached"),
         (Some((1, true)), "5 Fulmar: back, flying on l1"),
     ];

@@ -194,7 +194,28 @@ impl Plan {
     /// When there is no such task, or it cannot be run.
     pub(crate) fn run(&self, task: Task) -> Result<Vec<Value>, String> {
         self.find(task)?;
-        self.study.run(task.point as usize, task.seed)
+        self.study.run(task.point as usize, (task.seed, task.seed))
+    }
+
+    /// Runs a point, or all of them, with a seed or with all, whose samples are pooled; returns the figures of each point, an
+    /// object for each scheme.
+    ///
+    /// # Errors
+    /// As [`Plan::run`].
+    pub(crate) fn run_pooled(
+        &self,
+        point: Option<u64>,
+        seed: Option<u64>,
+    ) -> Result<Vec<Value>, String> {
+        let (first, last) = self.seeds();
+        let seeds = seed.map_or((first, last), |seed| (seed, seed));
+        let mut results = Vec::new();
+        let last = self.point_count().saturating_sub(1);
+        for number in point.map_or(0..=last, |point| point..=point) {
+            self.find(Task { point: number, seed: seeds.0 })?;
+            results.extend(self.study.run(number as usize, seeds)?);
+        }
+        Ok(results)
     }
 
     /// Runs a task under one scheme; returns what became of each message and each packet.

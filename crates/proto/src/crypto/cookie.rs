@@ -68,6 +68,11 @@ impl CookieJar {
         datagram
     }
 
+    /// Returns the cookies of a source address that count.
+    pub(crate) fn cookies(&self, source: Via) -> impl Iterator<Item = Code> {
+        self.secrets().map(move |secret| cookie(secret, source))
+    }
+
     fn secrets(&self) -> impl Iterator<Item = &MacKey> {
         core::iter::once(&self.current).chain(&self.previous)
     }
@@ -161,7 +166,8 @@ mod tests {
         let [drone, station] = [1, 2].map(|seed| StaticSecret::generate([seed; 32]));
         let (peer, psk) = (station.public(), [0; 32]);
         let key = PeerKey::agree(&drone, &peer, &psk);
-        let parties = Parties { secret: &drone, peer, psk: &psk, key: &key };
+        let wire = super::super::WIRE_VERSION;
+        let parties = Parties { secret: &drone, peer, psk: &psk, key: &key, wire };
         (Initiation::new(&parties, 77, 1, entropy), key, peer)
     }
 

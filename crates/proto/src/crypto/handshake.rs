@@ -24,6 +24,8 @@ use crate::wire::{DatagramType, Reader};
 const NOISE: &str = "Noise_IKpsk2_25519_AESGCM_BLAKE2s";
 /// Bound into every handshake: two versions of this protocol never agree on keys.
 const VERSION: &[u8; 8] = b"fulmar 5";
+/// The version of the wire: the digit of that.
+pub const WIRE_VERSION: u8 = VERSION[7] - b'0';
 
 /// Sets mac3 apart from the codes that cover only a datagram.
 const MAC3: &[u8] = b"fulmar mac3";
@@ -47,6 +49,7 @@ const _: () = assert!(
     RESPONSE <= INITIATION
         && super::cookie::COOKIE <= INITIATION
         && super::cookie::REFUSAL <= INITIATION
+        && super::VERSION <= INITIATION
 );
 
 /// Says why a handshake datagram was not taken.
@@ -75,6 +78,8 @@ pub(crate) struct Parties<'a> {
     pub(crate) psk: &'a [u8; 32],
     /// What both share.
     pub(crate) key: &'a PeerKey,
+    /// The version of the wire that we speak.
+    pub(crate) wire: u8,
 }
 
 /// Holds an initiator's handshake from its first Initiation to the Response.
@@ -106,7 +111,7 @@ impl Initiation {
         session_nonce: u64,
         entropy: &mut Entropy,
     ) -> Self {
-        let prologue = prologue(local_index);
+        let prologue = prologue(parties.wire, local_index);
         let mut state = builder(parties.secret, &prologue, entropy)
             .psk(2, parties.psk)
             .and_then(|builder| builder.remote_public_key(&parties.peer.0))
@@ -212,7 +217,7 @@ impl<'a> Asked<'a> {
     /// [`Asked::is_of`] tells whether the claim is true.
     pub(crate) fn claimed_key(&self, own: (&StaticSecret, &PublicKey)) -> Option<PublicKey> {
         let message = &self.before_mac3[5..INITIATION_MAC1];
-        claimed_key(NOISE, &prologue(self.sender), own, message)
+        claimed_key(NOISE, &prologue(WIRE_VERSION, self.sender), own, message)
     }
 
     /// Tells whether the peer of this key made it knowing `cookie`.
@@ -220,13 +225,13 @@ impl<'a> Asked<'a> {
         key.verify(&[MAC3, cookie, self.before_mac3], &self.mac3)
     }
 
-    /// Spends two Diffie–Hellmans to read what it says.
+    /// Spends two Diffie–Hellmans to read what it says in a version of the wire.
     pub(crate) fn open(
         &self,
-        secret: &StaticSecret,
+        (secret, wire): (&StaticSecret, u8),
         entropy: &mut Entropy,
     ) -> Result<Admitted, HandshakeError> {
-        let prologue = prologue(self.sender);
+        let prologue = prologue(wire, self.sender);
         let mut state = builder(secret, &prologue, entropy)
             .build_responder()
             .expect("every key has its length");
@@ -292,9 +297,10 @@ fn builder<'a>(secret: &'a StaticSecret, prologue: &'a [u8], entropy: &mut Entro
 }
 
 /// Binds the version and the initiator's index, which stands outside, into the Noise messages.
-fn prologue(sender: u32) -> [u8; 12] {
+fn prologue(wire: u8, sender: u32) -> [u8; 12] {
     let mut prologue = [0; 12];
     prologue[..8].copy_from_slice(VERSION);
+    prologue[7] = b'0' + wire;
     prologue[8..].copy_from_slice(&sender.to_le_bytes());
     prologue
 }
@@ -334,13 +340,15 @@ mod tests {
     fn initiation(pair: &mut Pair, psk: [u8; 32]) -> Initiation {
         let peer = pair.responder.public();
         let key = PeerKey::agree(&pair.initiator, &peer, &psk);
-        let parties = Parties { secret: &pair.initiator, peer, psk: &psk, key: &key };
+        let parties =
+            Parties { secret: &pair.initiator, peer, psk: &psk, key: &key, wire: WIRE_VERSION };
         Initiation::new(&parties, 11, 0xabcd, &mut pair.entropy)
     }
 
     fn respond(pair: &mut Pair, datagram: &[u8], psk: [u8; 32]) -> ([u8; RESPONSE], EpochKeys) {
         let asked = Asked::decode(datagram, &mac1_key(&pair.responder.public())).expect("sound");
-        let admitted = asked.open(&pair.responder, &mut pair.entropy).expect("authentic");
+        let admitted =
+            asked.open((&pair.responder, WIRE_VERSION), &mut pair.entropy).expect("authentic");
         assert_eq!((admitted.peer, admitted.session_nonce), (pair.initiator.public(), 0xabcd));
         admitted.respond((&responders_key(pair, psk), &psk), 22, 123_456, true)
     }
@@ -448,7 +456,7 @@ mod tests {
         let code = mac1.code(&[&datagram[..INITIATION_MAC1]]);
         datagram[INITIATION_MAC1..INITIATION_MAC2].copy_from_slice(&code);
         let asked = Asked::decode(&datagram, &mac1).expect("mac1 needs no secret");
-        let opened = asked.open(&pair.responder, &mut pair.entropy);
+        let opened = asked.open((&pair.responder, WIRE_VERSION), &mut pair.entropy);
         assert_eq!(opened.err(), Some(HandshakeError::Unauthentic));
     }
 }

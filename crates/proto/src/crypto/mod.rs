@@ -13,9 +13,11 @@ mod keys;
 mod mac;
 mod pairing;
 mod peer_key;
+mod version;
 
 pub(crate) use cookie::{CookieAnswer, CookieJar, RefusalAnswer};
 pub(crate) use entropy::Entropy;
+pub use handshake::WIRE_VERSION;
 pub(crate) use handshake::{
     Agreed, Asked, HandshakeError, INITIATION, Initiation, Parties, RESPONSE, mac1_key,
     response_receiver,
@@ -25,3 +27,5 @@ pub use keys::{KeyError, PublicKey, StaticSecret};
 pub(crate) use mac::{Code, MacKey};
 pub use pairing::{Guest, is_proof, prove};
 pub(crate) use peer_key::PeerKey;
+pub use version::OtherVersion;
+pub(crate) use version::{VERSION, VersionAnswer};

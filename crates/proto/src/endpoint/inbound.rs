@@ -9,7 +9,9 @@ use super::responder::{Screened, Waiting};
 use super::sessions::{Rival, Slot};
 use super::turns::Share;
 use super::{Endpoint, fresh_index};
-use crate::crypto::{CookieAnswer, HandshakeError, INITIATION, RefusalAnswer, response_receiver};
+use crate::crypto::{
+    CookieAnswer, HandshakeError, INITIATION, RefusalAnswer, VersionAnswer, response_receiver,
+};
 use crate::ids::{PeerId, Received, SessionId};
 use crate::limits;
 use crate::recovery::ClockSample;
@@ -67,6 +69,7 @@ impl Endpoint {
             Ok(DatagramType::Cookie) => self.handle_cookie(now, received, bytes),
             Ok(DatagramType::Refusal) => self.handle_refusal(bytes),
             Ok(DatagramType::Unknown) => self.handle_unknown(now, bytes),
+            Ok(DatagramType::Version) => self.handle_version(now, received, bytes),
             Err(_) => self.counters.garbage += 1,
         }
     }
@@ -278,10 +281,17 @@ impl Endpoint {
             Screened::Answer(answer) => return self.answer(received, answer),
             Screened::Open(asked, id, peer) => (asked, id, peer),
         };
-        let admitted = match asked.open(&self.secret, &mut self.entropy) {
+        let admitted = match asked.open((&self.secret, self.wire), &mut self.entropy) {
             Ok(admitted) if admitted.peer == peer.key => admitted,
             Ok(_) => return self.counters.on_refused(HandshakeError::Unauthentic),
-            Err(error) => return self.counters.on_refused(error),
+            Err(error) => {
+                // Its peer made it, as its codes show, and knew our cookie: it was made in another version.
+                self.counters.on_refused(error);
+                let shared = &peer.shared;
+                let told = VersionAnswer::make(asked.sender, self.wire, shared, &asked.mac2);
+                self.responder.on_other_version(id, asked.sender);
+                return self.answer(received, told.to_vec());
+            }
         };
         let nonce = admitted.session_nonce;
         let continues = self.continued(id, nonce).is_some();
@@ -423,7 +433,7 @@ impl Endpoint {
     }
 
     /// Queues a datagram to where another came from.
-    fn answer(&mut self, received: &Received, datagram: Vec<u8>) {
+    pub(super) fn answer(&mut self, received: &Received, datagram: Vec<u8>) {
         if self.answers.len() >= limits::ANSWERS {
             self.counters.answers_dropped += 1;
             return;

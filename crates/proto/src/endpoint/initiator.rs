@@ -13,7 +13,8 @@
 use units::{Duration, Instant};
 
 use crate::crypto::{
-    Agreed, Code, CookieAnswer, HandshakeError, Initiation, PeerKey, PublicKey, RefusalAnswer,
+    Agreed, Code, CookieAnswer, HandshakeError, Initiation, OtherVersion, PeerKey, PublicKey,
+    RefusalAnswer, VERSION, VersionAnswer,
 };
 use crate::ids::{InterfaceId, PathId};
 use crate::limits;
@@ -30,6 +31,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const AGE_AT_COOKIE: Duration = Duration::from_secs(1);
 /// Age at which a cookie is not used any more: shorter than the life of the secret behind it.
 const COOKIE_AGE: Duration = Duration::from_secs(110);
+/// A responder that has answered with cookies alone for this long, and to so many Initiations that had one, opens none of them:
+/// where half is lost each way, one time in a thousand.
+const MUTE: Duration = Duration::from_secs(10);
+const MUTE_TRIES: u32 = 24;
 /// Cookies that are acted upon at once between two tries of a path; one is the rule.
 const PROMPT_TRIES: u8 = 3;
 
@@ -43,6 +48,10 @@ pub(super) struct Initiator {
     rests_until: Instant,
     /// Somebody who has our Initiation, the responder as a rule, says that it does not know us.
     refused: bool,
+    /// What the responder says of its version, where it is another one.
+    other: Option<OtherVersion>,
+    /// Since when the responder has answered with cookies alone, and how many Initiations have had one since.
+    mute: Option<(Instant, u32)>,
 }
 
 struct Handshake {
@@ -97,6 +106,8 @@ impl Initiator {
             tries: Vec::new(),
             rests_until: Instant::ZERO,
             refused: false,
+            other: None,
+            mute: None,
         }
     }
 
@@ -150,6 +161,9 @@ impl Initiator {
         let try_ = &mut self.tries[due];
         try_.cookie = try_.cookie.filter(|(_, since)| now.since(*since) < COOKIE_AGE);
         let datagram = initiation.datagram(try_.cookie.as_ref().map(|(cookie, _)| cookie));
+        if let (Some(_), Some((_, tries))) = (try_.cookie, &mut self.mute) {
+            *tries = tries.saturating_add(1);
+        }
         try_.send_at = now + try_.wait;
         if !core::mem::take(&mut try_.prompt) {
             try_.prompted = 0;
@@ -179,6 +193,7 @@ impl Initiator {
             return false;
         }
         self.refused = false;
+        self.mute.get_or_insert((now, 0));
         for try_ in &mut self.tries {
             if try_.interface != interface || !try_.remote.is_same(source) {
                 continue;
@@ -202,6 +217,34 @@ impl Initiator {
         let mac2 = self.mac2(answer.receiver);
         self.refused = mac2.is_some_and(|mac2| answer.answers(responder, &mac2));
         self.refused
+    }
+
+    /// Takes what the responder says of its version, and returns what it is to be told of ours, where it has given us a cookie to
+    /// say so with; none where this answers nothing.
+    pub(super) fn handle_version(
+        &mut self,
+        now: Instant,
+        (interface, source): (InterfaceId, Via),
+        (key, wire): (&PeerKey, u8),
+        answer: &VersionAnswer,
+    ) -> Option<Option<[u8; VERSION]>> {
+        let mac2 = self.mac2(answer.receiver)?;
+        if !answer.answers(key, &mac2) {
+            return None;
+        }
+        self.other = Some(answer.said());
+        let is_there = |try_: &&PathTry| try_.interface == interface && try_.remote.is_same(source);
+        let cookie = self.tries.iter().find(is_there).and_then(|try_| try_.cookie);
+        let cookie = cookie.filter(|(_, since)| now.since(*since) < COOKIE_AGE);
+        Some(cookie.map(|(cookie, _)| VersionAnswer::make(answer.receiver, wire, key, &cookie)))
+    }
+
+    /// Returns what is known of the responder's version, where it is another one: what it says, or that it has long answered
+    /// with cookies and nothing else.
+    pub(super) fn other_version(&self, now: Instant) -> Option<OtherVersion> {
+        let is_mute =
+            self.mute.is_some_and(|(since, tries)| now.since(since) >= MUTE && tries >= MUTE_TRIES);
+        self.other.clone().or_else(|| is_mute.then(OtherVersion::default))
     }
 
     /// Tells whether the last answer was a Refusal.
@@ -237,6 +280,7 @@ impl Initiator {
         self.handshake = None;
         self.earlier = None;
         self.refused = false;
+        (self.other, self.mute) = (None, None);
         for try_ in &mut self.tries {
             try_.send_at = now;
             try_.wait = FIRST_WAIT;

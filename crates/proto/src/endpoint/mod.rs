@@ -24,6 +24,7 @@ mod peers;
 mod responder;
 mod sessions;
 mod turns;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +38,7 @@ use units::Instant;
 pub use counters::EndpointCounters;
 pub use turns::{Share, Work};
 
-use crate::crypto::{Entropy, PublicKey, StaticSecret};
+use crate::crypto::{Entropy, PublicKey, StaticSecret, WIRE_VERSION};
 use crate::event::{Delivery, Event, MessageId};
 use crate::ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId};
 use crate::limits;
@@ -74,6 +75,8 @@ pub struct EndpointConfig {
 /// Nothing here blocks, reads a clock or touches a socket. `now` never goes back.
 pub struct Endpoint {
     secret: StaticSecret,
+    /// The version of the wire: [`WIRE_VERSION`], but for tests.
+    wire: u8,
     accept: bool,
     config: SessionConfig,
     entropy: Entropy,
@@ -108,6 +111,7 @@ impl Endpoint {
         let responder = Responder::new(now, &config.secret.public(), &mut entropy);
         Self {
             secret: config.secret,
+            wire: WIRE_VERSION,
             accept: config.accept,
             config: config.session,
             entropy,
@@ -212,6 +216,33 @@ impl Endpoint {
         if let Some(slot) = slot {
             slot.session.set_path_use(now, path, usage);
         }
+    }
+
+    /// Tells the peer of a session something of this end, for people: a text of up to [`crate::NOTE_BYTES`] under a name, of which the
+    /// newest counts; an empty one takes it back. It is told until it has arrived, in a session that takes the place of this one too.
+    pub fn set_note(&mut self, session: SessionId, name: u16, text: &[u8]) {
+        // Whoever says the same each second costs no look at the session.
+        let is_news = |slot: &Slot| slot.session.is_note_news(name, text);
+        if self.sessions.get(session).is_some_and(is_news)
+            && let Some(slot) = self.sessions.get_mut(session)
+        {
+            slot.session.set_note(name, text);
+        }
+    }
+
+    /// Walks what the peer of a session tells of itself. It is the peer's word: of any bytes, and of any sense.
+    pub fn notes(&self, session: SessionId) -> impl Iterator<Item = (u16, &[u8])> {
+        self.sessions.get(session).into_iter().flat_map(|slot| slot.session.notes())
+    }
+
+    /// Returns what the peer of a session tells of itself under a name.
+    pub fn note(&self, session: SessionId, name: u16) -> Option<&[u8]> {
+        self.notes(session).find(|(known, _)| *known == name).map(|(_, text)| text)
+    }
+
+    /// Returns a number that changes whenever the peer of a session tells something new.
+    pub fn notes_revision(&self, session: SessionId) -> u64 {
+        self.sessions.get(session).map_or(0, |slot| slot.session.notes_revision())
     }
 
     /// Takes another packet selector and other targets of classes, for everything that is handed in from now on.

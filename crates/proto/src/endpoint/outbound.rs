@@ -72,7 +72,8 @@ impl Endpoint {
         let slot = self.sessions.get_mut(id)?;
         let peer = self.peers.get(slot.peer)?;
         let Peer { key, psk, shared } = peer;
-        let parties = Parties { secret: &self.secret, peer: *key, psk, key: shared };
+        let (secret, wire) = (&self.secret, self.wire);
+        let parties = Parties { secret, peer: *key, psk, key: shared, wire };
         let (entropy, nonce) = (&mut self.entropy, slot.nonce);
         let initiator = slot.initiator.as_mut()?;
         let (outgoing, forgotten) =

@@ -54,6 +54,12 @@ impl Peers {
         }
     }
 
+    /// Returns the name of the peer of a key.
+    #[cfg(test)]
+    pub(super) fn named(&self, key: &PublicKey) -> Option<PeerId> {
+        self.names.get(key).copied()
+    }
+
     /// Returns a peer.
     pub(super) fn get(&self, peer: PeerId) -> Option<&Peer> {
         self.peers.get(&peer)

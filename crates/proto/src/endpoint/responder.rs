@@ -19,8 +19,8 @@ use super::counters::EndpointCounters;
 use super::limiter::TokenBucket;
 use super::peers::{Peer, Peers};
 use crate::crypto::{
-    Asked, CookieJar, Entropy, EpochKeys, HandshakeError, MacKey, PublicKey, RESPONSE,
-    RefusalAnswer, StaticSecret, mac1_key,
+    Asked, CookieJar, Entropy, EpochKeys, HandshakeError, MacKey, OtherVersion, PublicKey,
+    RESPONSE, RefusalAnswer, StaticSecret, VersionAnswer, mac1_key,
 };
 use crate::ids::PeerId;
 use crate::limits;
@@ -40,6 +40,8 @@ pub(super) struct Responder {
     waiting: BTreeMap<u32, Kept>,
     /// Indices of `waiting`, oldest first.
     order: VecDeque<u32>,
+    /// Peers whose Initiations are of another version, each with the index of its last.
+    foreign: BTreeMap<PeerId, (u32, OtherVersion)>,
 }
 
 /// Holds keys until the initiator uses them.
@@ -86,6 +88,7 @@ impl Responder {
             seen: Seen::default(),
             waiting: BTreeMap::new(),
             order: VecDeque::new(),
+            foreign: BTreeMap::new(),
         }
     }
 
@@ -142,6 +145,7 @@ impl Responder {
         response: [u8; RESPONSE],
     ) {
         self.handle_timeout(now);
+        self.foreign.remove(&waiting.peer);
         let (peer, index) = (waiting.peer, waiting.keys.local_index);
         self.seen.insert(now, ephemeral, peer, index);
         let of_peer = self.order.iter().filter(|index| self.is_of(**index, peer));
@@ -200,7 +204,35 @@ impl Responder {
         let waiting = &self.waiting;
         self.order.retain(|index| waiting.contains_key(index));
         self.allowances.remove(&peer);
+        self.foreign.remove(&peer);
         self.seen.forget_peer(peer);
+    }
+
+    /// Notes that a peer asks in another version; what it has said of that stays known.
+    pub(super) fn on_other_version(&mut self, peer: PeerId, index: u32) {
+        self.foreign.entry(peer).or_default().0 = index;
+    }
+
+    /// Takes what an initiator says of its version; false when it answers nothing.
+    pub(super) fn handle_version(
+        &mut self,
+        source: Via,
+        answer: &VersionAnswer,
+        peers: &Peers,
+    ) -> bool {
+        let asked = self.foreign.iter_mut().find(|(_, (index, _))| *index == answer.receiver);
+        let Some((id, (_, said))) = asked else { return false };
+        let Some(peer) = peers.get(*id) else { return false };
+        let is_its = self.jar.cookies(source).any(|cookie| answer.answers(&peer.shared, &cookie));
+        if is_its {
+            *said = answer.said();
+        }
+        is_its
+    }
+
+    /// Returns what is known of the version of a peer that asks in another one.
+    pub(super) fn other_version(&self, peer: PeerId) -> Option<&OtherVersion> {
+        self.foreign.get(&peer).map(|(_, said)| said)
     }
 
     /// Returns when the oldest waiting keys are to be forgotten.

@@ -8,7 +8,7 @@ use units::Duration;
 use super::{DRONE, Pair, STATION, address, received};
 use crate::crypto::{
     Asked, Entropy, EpochKeys, INITIATION, Initiation, KeyRing, Parties, PeerKey, PublicKey,
-    RESPONSE, RefusalAnswer, mac1_key,
+    RESPONSE, RefusalAnswer, WIRE_VERSION, mac1_key,
 };
 use crate::ids::InterfaceId;
 use crate::wire::{DATA_HEADER, DatagramType, Reader};
@@ -101,7 +101,8 @@ impl<'s> MadPeer<'s> {
     fn initiate(&mut self, with_cookie: bool, damaged: bool) {
         let (index, nonce) = (self.number(), self.number() << 32 | self.number());
         let (peer, key) = (self.publics[STATION], &self.shared[STATION]);
-        let parties = Parties { secret: &self.secret, peer, psk: &[0; 32], key };
+        let parties =
+            Parties { secret: &self.secret, peer, psk: &[0; 32], key, wire: WIRE_VERSION };
         let handshake = Initiation::new(&parties, index as u32, nonce, &mut self.entropy);
         let cookie = self.cookie.filter(|_| with_cookie);
         let mut datagram = handshake.datagram(cookie.as_ref());
@@ -143,7 +144,7 @@ impl<'s> MadPeer<'s> {
         let continues = self.byte() % 2 == 1;
         let mut entropy = Entropy::new(self.entropy.array());
         let Some(asked) = self.last_asked() else { return };
-        let Ok(admitted) = asked.open(&self.secret, &mut entropy) else { return };
+        let Ok(admitted) = asked.open((&self.secret, WIRE_VERSION), &mut entropy) else { return };
         let parties = (&self.shared[DRONE], &[0; 32]);
         let (mut datagram, keys) = admitted.respond(parties, index, clock, continues);
         if damaged {

@@ -66,6 +66,8 @@ pub(crate) enum SentFrame {
     /// A piece of a longer datagram, by the session's number for that, and whether that carried something that no
     /// congestion window holds back.
     Piece { whole: u32, is_control: bool },
+    /// Something of this end, as of this change.
+    Note { name: u16, change: u32 },
     /// A probe for the path's MTU: nothing but padding up to this size.
     MtuProbe { size: u16 },
     /// A probe that is marked as control, on a path that drops what is.

@@ -177,6 +177,11 @@ impl Session {
                     path.on_uncounted(*uncounted);
                 }
             }
+            Frame::Note(note) => {
+                if let Err(reason) = self.notes.take(note) {
+                    self.rejected.count(reason);
+                }
+            }
             Frame::Clock { clock_us } => self.handle_clock(now, path, *clock_us),
             Frame::Close { reason: wire::KEY_IN_USE } => {
                 self.refused = true;
@@ -243,6 +248,7 @@ impl Session {
                         path.on_usage_told(change);
                     }
                 }
+                SentFrame::Note { name, change } => self.notes.on_fate(name, change, true),
                 SentFrame::Piece { whole, .. } => {
                     if let Some(frames) = self.cutter.on_acked(whole) {
                         self.on_frames_acked(&frames, receipt);
@@ -281,6 +287,7 @@ impl Session {
                         self.on_frames_lost(now, path, counts, &frames);
                     }
                 }
+                SentFrame::Note { name, change } => self.notes.on_fate(name, change, false),
                 // It is told until it has arrived.
                 SentFrame::PathUse { .. }
                 | SentFrame::Ack { .. }

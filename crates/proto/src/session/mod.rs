@@ -8,6 +8,7 @@
 
 mod config;
 mod inbound;
+mod notes;
 mod outbound;
 mod paths;
 pub(crate) mod pieces;
@@ -36,6 +37,7 @@ use crate::schedule::Scheduler;
 use crate::select::{Direction, Policy, Selector};
 use crate::via::Via;
 use crate::wire;
+use notes::Notes;
 use paths::Readdressed;
 use pieces::{Cutter, Joiner};
 
@@ -134,6 +136,8 @@ pub(crate) struct Session {
     closed_paths: Vec<PathId>,
     /// At most one for each path.
     readdressed: Vec<Readdressed>,
+    /// What each end tells the other of itself.
+    notes: Notes,
     /// A path may be tried elsewhere than before.
     routes_changed: bool,
     /// Paths on which the end of the session is still to be told, and what to say.
@@ -201,6 +205,7 @@ impl Session {
             retired: BTreeSet::new(),
             closed_paths: Vec::new(),
             readdressed: Vec::new(),
+            notes: Notes::default(),
             routes_changed: false,
             farewells: Vec::new(),
             close_reason: wire::CLOSED,
@@ -359,6 +364,26 @@ impl Session {
     /// Returns our names for the keys that open.
     pub(crate) fn key_indices(&self) -> impl Iterator<Item = u32> + '_ {
         self.keys.indices()
+    }
+
+    /// Tells the peer something of this end, under a name, for people; an empty text takes it back.
+    pub(crate) fn set_note(&mut self, name: u16, text: &[u8]) {
+        self.notes.set(name, text);
+    }
+
+    /// Tells whether [`Session::set_note`] would change anything.
+    pub(crate) fn is_note_news(&self, name: u16, text: &[u8]) -> bool {
+        self.notes.is_news(name, text)
+    }
+
+    /// Walks what the peer tells of itself.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        self.notes.theirs()
+    }
+
+    /// Returns a number that changes whenever the peer tells something new.
+    pub(crate) fn notes_revision(&self) -> u64 {
+        self.notes.revision()
     }
 
     /// Takes the peer's reading of its clock from the handshake.

@@ -164,6 +164,7 @@ impl Session {
             && !waiting.is_any()
             && !path.probe_is_wanted()
             && !self.has_path_news()
+            && !self.has_notes_for(index)
         {
             if self.paths[index].marked_probe_is_due(now) {
                 return self.send_marked_probe(now, index, buf);
@@ -204,11 +205,14 @@ impl Session {
         if waiting.along || !datagram.is_empty() {
             self.deliveries.poll_along(&self.paths[index], &mut datagram);
         }
+        if !datagram.is_empty() {
+            let news = self.paths[index].ack_has_news(now);
+            self.add_own_ack(now, index, news, &mut datagram);
+        }
+        self.add_notes(index, &mut datagram);
         if datagram.is_empty() {
             return None;
         }
-        let news = self.paths[index].ack_has_news(now);
-        self.add_own_ack(now, index, news, &mut datagram);
         let longest = self.paths[index].max_datagram();
         if datagram.datagram_len() <= longest {
             return self.finish(now, index, None, datagram);
@@ -379,6 +383,26 @@ impl Session {
     /// Tells whether there may be something to say about paths.
     fn has_path_news(&self) -> bool {
         !self.closed_paths.is_empty() || !self.readdressed.is_empty()
+    }
+
+    /// Tells whether a path may carry what the peer is to be told of this end.
+    fn has_notes_for(&self, index: usize) -> bool {
+        self.paths[index].state() == PathState::Active && self.notes.wait()
+    }
+
+    /// Adds what the peer is to be told of this end, behind all else: one that does not know of notes ignores what follows.
+    fn add_notes(&mut self, index: usize, datagram: &mut Builder<'_>) {
+        if !self.has_notes_for(index) {
+            return;
+        }
+        while let Some(note) = self.notes.next() {
+            let (name, change) = (note.name, note.change);
+            if !datagram.push(&Frame::Note(note)) {
+                return;
+            }
+            datagram.note_own(SentFrame::Note { name, change });
+            self.notes.on_sent(name);
+        }
     }
 
     /// Adds the end of paths and where others have moved; false when not all of it fits.

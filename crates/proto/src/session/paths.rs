@@ -191,6 +191,7 @@ impl Session {
             drawn,
             (self.account.successor(), now),
         );
+        successor.notes = self.notes.successor();
         successor.next_path = self.next_path;
         successor.sent_last = self.sent_last;
         for path in self.paths.iter() {

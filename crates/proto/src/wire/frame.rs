@@ -9,9 +9,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::generation::generation;
 use super::{
-    AckRanges, CombinationFrame, FeedbackFrame, PATH_USE, PIECE, PathUseFrame, PieceFrame,
-    RankFrame, Reader, RepairFrame, SourceFrame, TunnelFrame, UNCOUNTED, UncountedFrame, WireError,
-    put_varint, varint_len,
+    AckRanges, CombinationFrame, DROPPED, DroppedFrame, FeedbackFrame, NOTE, NoteFrame, PATH_USE,
+    PIECE, PathUseFrame, PieceFrame, RankFrame, Reader, RepairFrame, SourceFrame, TunnelFrame,
+    UNCOUNTED, UncountedFrame, WireError, put_varint, varint_len,
 };
 use crate::ids::PathId;
 use crate::limits;
@@ -38,6 +38,8 @@ pub(crate) enum Frame<'a> {
     PathUse(PathUseFrame),
     /// Names packets of this path whose absence is no loss of it.
     Uncounted(UncountedFrame),
+    /// Tells something of the sender, for people.
+    Note(NoteFrame<'a>),
     /// Carries a message with a policy of its own; the same frame on several paths is a replica.
     Control(ControlFrame<'a>),
     /// Says that no more messages of a lane below `floor` will come.
@@ -110,15 +112,6 @@ pub(crate) struct ControlFrame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Lists messages of the control delivery that came in and were not passed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DroppedFrame {
-    /// Numbers below may be missing in the list.
-    pub(crate) unlisted: u64,
-    /// Their session-wide numbers, from the largest down.
-    pub(crate) numbers: AckRanges,
-}
-
 /// Carries a packet of the plain datagram delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DatagramFrame<'a> {
@@ -142,8 +135,6 @@ pub(crate) const KEY_IN_USE: u8 = 1;
 pub(crate) const REVOKED: u8 = 2;
 /// Bytes of an ACK frame with its newest range alone, at most.
 pub(crate) const ACK_LEAST: usize = 10 + 5 + 5 + 8 + 16;
-/// Bytes of a DROPPED frame with one range, at most.
-pub(crate) const DROPPED_LEAST: usize = 1 + 8 + 8 + 1 + 8;
 /// Bytes of a control frame around its payload, at most: with every field at its longest.
 pub(crate) const CONTROL_OVERHEAD: usize = 15 + 3 + 5 + 3 + 3;
 /// Bytes of a datagram frame around its payload, at most.
@@ -159,7 +150,6 @@ const LANE_FLOOR: u8 = 0x07;
 const CLOSE: u8 = 0x08;
 const PATH_ADDRESS: u8 = 0x09;
 const CLOCK: u8 = 0x0a;
-const DROPPED: u8 = 0x0b;
 /// Bytes of a CLOCK frame.
 const CLOCK_BYTES: usize = 9;
 const CONTROL: u8 = 0x10;
@@ -234,6 +224,7 @@ impl Frame<'_> {
             Self::PathAddress { .. } => 20,
             Self::PathUse(_) => 8,
             Self::Uncounted(uncounted) => uncounted.encoded_len(),
+            Self::Note(note) => note.encoded_len(),
             Self::Control(control) => control.encoded_len(),
             Self::Dropped(dropped) => dropped.encoded_len(),
             Self::LaneFloor { lane, .. } => 5 + varint_len(u64::from(*lane)),
@@ -272,6 +263,7 @@ impl Frame<'_> {
             }
             Self::PathUse(usage) => usage.encode(out),
             Self::Uncounted(uncounted) => uncounted.encode(out),
+            Self::Note(note) => note.encode(out),
             Self::Control(control) => control.encode(out),
             Self::Dropped(dropped) => dropped.encode(out),
             Self::LaneFloor { lane, floor } => {
@@ -345,10 +337,8 @@ impl<'a> Frame<'a> {
             PIECE => Self::Piece(PieceFrame::decode(reader)?),
             PATH_USE => Self::PathUse(PathUseFrame::decode(reader)?),
             UNCOUNTED => Self::Uncounted(UncountedFrame::decode(reader)?),
-            DROPPED => Self::Dropped(DroppedFrame {
-                unlisted: reader.varint()?,
-                numbers: AckRanges::decode(reader)?,
-            }),
+            NOTE => Self::Note(NoteFrame::decode(reader)?),
+            DROPPED => Self::Dropped(DroppedFrame::decode(reader)?),
             CONTROL => Self::Control(ControlFrame::decode(reader)?),
             SOURCE => Self::Source(SourceFrame::decode(reader)?),
             REPAIR => Self::Repair(RepairFrame::decode(reader, limits::SYMBOL_BYTES)?),
@@ -397,26 +387,6 @@ impl AckFrame {
             ecn_ce: reader.varint_as("ecn count")?,
             ranges: AckRanges::decode(reader)?,
         })
-    }
-}
-
-impl DroppedFrame {
-    /// Drops the lowest numbers until the frame fits into `room` bytes, at least [`DROPPED_LEAST`],
-    /// and raises `unlisted` to say so.
-    pub(crate) fn fit(&mut self, room: usize) {
-        while self.encoded_len() > room && self.numbers.pop_lowest() {
-            self.unlisted = self.unlisted.max(self.numbers.smallest());
-        }
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + varint_len(self.unlisted) + self.numbers.encoded_len()
-    }
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.push(DROPPED);
-        put_varint(self.unlisted, out);
-        self.numbers.encode(out);
     }
 }
 

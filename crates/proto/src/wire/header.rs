@@ -30,6 +30,8 @@ pub(crate) enum DatagramType {
     Refusal = 5,
     /// A responder has no keys under the index that a data datagram names.
     Unknown = 6,
+    /// An end speaks another version of the wire.
+    Version = 7,
 }
 
 impl DatagramType {
@@ -42,6 +44,7 @@ impl DatagramType {
             4 => Ok(Self::Data),
             5 => Ok(Self::Refusal),
             6 => Ok(Self::Unknown),
+            7 => Ok(Self::Version),
             other => Err(WireError::UnknownType(other)),
         }
     }

@@ -5,10 +5,12 @@
 //! Encryption lies between [`header`] and [`frame`]: headers travel in clear, frames are sealed.
 
 mod ack_ranges;
+mod dropped;
 mod frame;
 mod generation;
 mod header;
 mod message;
+mod note;
 mod path_use;
 mod piece;
 mod reader;
@@ -16,9 +18,11 @@ mod tunnel;
 mod uncounted;
 
 pub(crate) use ack_ranges::AckRanges;
+use dropped::DROPPED;
+pub(crate) use dropped::{DROPPED_LEAST, DroppedFrame};
 pub(crate) use frame::{
-    ACK_LEAST, AckFrame, CLOSED, CONTROL_OVERHEAD, ControlFrame, DATAGRAM_OVERHEAD, DROPPED_LEAST,
-    DatagramFrame, DroppedFrame, Frame, Frames, KEY_IN_USE, REVOKED,
+    ACK_LEAST, AckFrame, CLOSED, CONTROL_OVERHEAD, ControlFrame, DATAGRAM_OVERHEAD, DatagramFrame,
+    Frame, Frames, KEY_IN_USE, REVOKED,
 };
 pub(crate) use generation::{COMBINATION_OVERHEAD, CombinationFrame, DECODED_BYTES};
 pub(crate) use header::{
@@ -27,6 +31,8 @@ pub(crate) use header::{
 pub(crate) use message::{
     FEEDBACK_MAX, FeedbackFrame, RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame,
 };
+use note::NOTE;
+pub(crate) use note::NoteFrame;
 use path_use::PATH_USE;
 pub(crate) use path_use::PathUseFrame;
 use piece::PIECE;

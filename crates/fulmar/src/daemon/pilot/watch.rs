@@ -1,9 +1,11 @@
 //! What is worth telling a pilot of the links of one vehicle, and when: no sockets and no MAVLink here.
 //!
 //! ```text
-//! silent for STAYS looks            WARNING "wifi silent, flying on lte, sat"
-//!   and one link is left            ERROR "wifi silent, flying on lte alone"
+//! silent for STAYS looks            WARNING "wifi is lost, 2 links left: lte, sat"
+//!   and one link is left            ERROR "wifi is lost, one link left: lte"
 //!   and none is left                CRITICAL "no link works"
+//!   which all fell at one moment    CRITICAL "both links: it is the station's own line"
+//! its autopilot silent              CRITICAL "autopilot: ttyAMA0 says nothing"
 //! works again for RETURNS looks     NOTICE "wifi up, flying on wifi, lte"; at once where no other works
 //! FLAPS silences within a minute    WARNING "wifi comes and goes", then nothing of it until it stays for a minute
 //! all that work lose much, or no    WARNING "only just enough: lte loses 23 %", once a minute at most
@@ -26,12 +28,14 @@ const RETURNS: u32 = 4;
 const FLAPS: usize = 3;
 /// How far back they count; how long it must stay then; and how often the same trouble is told.
 const MINUTE: Duration = Duration::from_secs(60);
-/// How long after it was told that nothing works that is told again at the earliest.
+/// How long after it was told that nothing works, or what is wrong with the autopilot, that is told again at the earliest.
 const LOST_AGAIN: Duration = Duration::from_secs(15);
 /// Looks in a row at which what works is only just enough.
 const JUST: u32 = 5;
 /// The longest name of a link where all do not fit: names begin with what tells them apart.
 const SHORT_NAME: usize = 9;
+/// Begins each text, since the vehicle's own stand beside it.
+const OPENING: &str = "Fulmar: ";
 /// Links that are remembered: those of a session, and as many that have gone.
 const LINKS: usize = 2 * proto::MAX_PATHS;
 
@@ -40,6 +44,10 @@ const LINKS: usize = 2 * proto::MAX_PATHS;
 pub(super) struct Look {
     /// There is little room left in the session's queue.
     pub(super) is_full: bool,
+    /// All links have fallen at one moment, and with them whatever else this end reaches.
+    pub(super) is_own_line: bool,
+    /// What is wrong with the autopilot, in a few words.
+    pub(super) autopilot: Option<String>,
     pub(super) links: Vec<Seen>,
 }
 
@@ -60,6 +68,9 @@ pub(in crate::daemon) struct Watch {
     /// The pilot was told that nothing works.
     is_lost: bool,
     lost_told: Option<Instant>,
+    /// What the pilot was told of the autopilot.
+    autopilot: Option<String>,
+    autopilot_told: Option<Instant>,
     just: u32,
     just_told: Option<Instant>,
 }
@@ -107,7 +118,8 @@ impl Watch {
             let text = said(|short| format!("flying on {}", self.listed(short)));
             return Some((Severity::Info, text));
         }
-        self.lost_or_found(now).or_else(|| self.news()).or_else(|| self.just_enough(now, look))
+        let told = self.lost_or_found(now, look).or_else(|| self.autopilot_news(now, look));
+        told.or_else(|| self.news()).or_else(|| self.just_enough(now, look))
     }
 
     /// Where nothing else is left, what works now counts, however short that has been.
@@ -123,7 +135,7 @@ impl Watch {
     }
 
     /// Says that nothing works, or that something does again.
-    fn lost_or_found(&mut self, now: Instant) -> Option<(Severity, String)> {
+    fn lost_or_found(&mut self, now: Instant, look: &Look) -> Option<(Severity, String)> {
         let is_lost = self.links.values().all(|link| !link.works);
         let recent = self.lost_told.is_some_and(|at| now.since(at) < LOST_AGAIN);
         if is_lost == self.is_lost || (is_lost && recent) {
@@ -133,13 +145,32 @@ impl Watch {
         self.links.values_mut().for_each(|link| link.news = false);
         if is_lost {
             self.lost_told = Some(now);
-            return Some((
-                Severity::Critical,
-                said(|_| "no link works, vehicle not reached".into()),
-            ));
+            let text = match (look.is_own_line, self.links.len()) {
+                (true, 2) => "both links: it is the station's own line",
+                (true, 3..) => "all links: it is the station's own line",
+                _ => "no link works, vehicle not reached",
+            };
+            return Some((Severity::Critical, said(|_| text.into())));
         }
         let text = said(|short| format!("back, flying on {}", self.listed(short)));
         Some((Severity::Notice, text))
+    }
+
+    /// Says that the autopilot is not heard, or is again; where no link works nobody knows.
+    fn autopilot_news(&mut self, now: Instant, look: &Look) -> Option<(Severity, String)> {
+        let recent = self.autopilot_told.is_some_and(|at| now.since(at) < LOST_AGAIN);
+        let is_news = self.autopilot != look.autopilot;
+        if self.is_lost || !is_news || (recent && look.autopilot.is_some()) {
+            return None;
+        }
+        self.autopilot.clone_from(&look.autopilot);
+        if self.autopilot.is_some() {
+            self.autopilot_told = Some(now);
+        }
+        Some(match &look.autopilot {
+            Some(trouble) => (Severity::Critical, said(|_| format!("autopilot: {trouble}"))),
+            None => (Severity::Notice, said(|_| "the autopilot is heard again".into())),
+        })
     }
 
     /// Says which links went silent or are back.
@@ -157,19 +188,19 @@ impl Watch {
                 Some((severity, text))
             }
             None if self.links.values().any(|link| link.news && !link.works) => {
-                let alone = self.links.values().filter(|link| link.works).count() == 1;
+                let lost = || self.links.values().filter(is_told).filter(|link| !link.works);
+                let left = self.links.values().filter(|link| link.works).count();
                 let text = said(|short| {
-                    let silent = names(
-                        self.links.values().filter(is_told).filter(|link| !link.works),
-                        short,
-                    );
-                    let works = self.listed(short);
-                    format!(
-                        "{silent} silent, flying on {works}{}",
-                        if alone { " alone" } else { "" }
-                    )
+                    let are = if lost().count() == 1 { "is" } else { "are" };
+                    let left = match left {
+                        1 => "one link left".into(),
+                        left => format!("{left} links left"),
+                    };
+                    let works =
+                        if short { String::new() } else { format!(": {}", self.listed(short)) };
+                    format!("{} {are} lost, {left}{works}", names(lost(), short))
                 });
-                Some((if alone { Severity::Error } else { Severity::Warning }, text))
+                Some((if left == 1 { Severity::Error } else { Severity::Warning }, text))
             }
             None if self.links.values().any(|link| link.news) => {
                 let up = |short| names(self.links.values().filter(is_told), short);
@@ -257,13 +288,18 @@ impl Link {
     }
 }
 
+/// Returns a text as it is told where nobody else tells anything.
+pub(super) fn said_of(text: &str) -> &str {
+    text.strip_prefix(OPENING).unwrap_or(text)
+}
+
 /// Makes a text that fits: with short names where the whole ones do not.
 fn said(text: impl Fn(bool) -> String) -> String {
-    let long = format!("Fulmar: {}", text(false));
+    let long = format!("{OPENING}{}", text(false));
     if long.len() <= LONGEST_TEXT {
         return long;
     }
-    let short: String = format!("Fulmar: {}", text(true));
+    let short: String = format!("{OPENING}{}", text(true));
     let cut = (0..=LONGEST_TEXT.min(short.len())).rev().find(|at| short.is_char_boundary(*at));
     short[..cut.unwrap_or(0)].to_owned()
 }
@@ -291,11 +327,15 @@ mod tests {
         watch: Watch,
         names: Vec<&'static str>,
         second: u64,
+        is_own_line: bool,
+        autopilot: Option<&'static str>,
     }
 
     impl Flight {
         fn new(names: &[&'static str]) -> Self {
-            let mut flight = Self { watch: Watch::default(), names: names.to_vec(), second: 0 };
+            let (watch, names_of) = (Watch::default(), names.to_vec());
+            let (is_own_line, autopilot) = (false, None);
+            let mut flight = Self { watch, names: names_of, second: 0, is_own_line, autopilot };
             let all = vec![true; names.len()];
             let hello = flight.look(&all).unwrap();
             assert_eq!(hello, (Severity::Info, format!("Fulmar: flying on {}", names.join(", "))));
@@ -319,7 +359,9 @@ mod tests {
                 works: *works,
                 loses,
             };
-            let look = Look { is_full, links: works.iter().enumerate().map(seen).collect() };
+            let links = works.iter().enumerate().map(seen).collect();
+            let (is_own_line, autopilot) = (self.is_own_line, self.autopilot.map(str::to_owned));
+            let look = Look { is_full, is_own_line, autopilot, links };
             let told = self.watch.look(Instant::from_millis(self.second * 1_000), &look);
             assert!(told.iter().all(|(_, text)| text.len() <= LONGEST_TEXT), "{told:?}");
             told
@@ -339,9 +381,9 @@ mod tests {
     fn silence_and_return_are_told_once_each_by_how_much_is_left() {
         let mut flight = Flight::new(&["wifi", "lte", "sat"]);
         let told = flight.told(&[false, true, true], 10);
-        assert_eq!(told, one(Severity::Warning, "wifi silent, flying on lte, sat"));
+        assert_eq!(told, one(Severity::Warning, "wifi is lost, 2 links left: lte, sat"));
         let told = flight.told(&[false, false, true], 10);
-        assert_eq!(told, one(Severity::Error, "lte silent, flying on sat alone"));
+        assert_eq!(told, one(Severity::Error, "lte is lost, one link left: sat"));
         let told = flight.told(&[false, false, false], 10);
         assert_eq!(told, one(Severity::Critical, "no link works, vehicle not reached"));
         assert_eq!(flight.look(&[false, true, false]).unwrap().1, "Fulmar: back, flying on lte");
@@ -373,7 +415,7 @@ mod tests {
         let told = flight.told(&[true, true], 120);
         assert_eq!(told, one(Severity::Notice, "wifi is steady again"));
         let told = flight.told(&[false, true], 3);
-        assert_eq!(told, one(Severity::Error, "wifi silent, flying on lte alone"));
+        assert_eq!(told, one(Severity::Error, "wifi is lost, one link left: lte"));
     }
 
     #[test]
@@ -400,7 +442,7 @@ mod tests {
             flight.told(&[true, true], 5);
         }
         let told = flight.told(&[true, false], 10);
-        assert_eq!(told, one(Severity::Error, "lte silent, flying on wifi alone"));
+        assert_eq!(told, one(Severity::Error, "lte is lost, one link left: wifi"));
         let told = flight.told(&[false, false], 10);
         assert_eq!(told, one(Severity::Critical, "no link works, vehicle not reached"));
     }
@@ -425,12 +467,42 @@ mod tests {
     }
 
     #[test]
+    fn a_silent_autopilot_is_told_while_the_links_work_and_not_every_second() {
+        let mut flight = Flight::new(&["wifi", "lte"]);
+        flight.autopilot = Some("ttyAMA0 says nothing");
+        let told = flight.told(&[true, true], 60);
+        assert_eq!(told, one(Severity::Critical, "autopilot: ttyAMA0 says nothing"));
+        flight.autopilot = None;
+        let told = flight.told(&[true, true], 60);
+        assert_eq!(told, one(Severity::Notice, "the autopilot is heard again"));
+        let mut told = 0;
+        for _ in 0..60 {
+            flight.autopilot = flight.autopilot.xor(Some("ttyAMA0 sends noise (baud rate?)"));
+            told += flight.told(&[true, true], 1).len();
+        }
+        assert!((8..=9).contains(&told), "{told}: every 15 s, and that it is well between");
+        flight.autopilot = None;
+        flight.told(&[true, true], 1);
+        assert_eq!(flight.told(&[false, false], 10).len(), 1);
+        flight.autopilot = Some("ttyAMA0 is missing");
+        assert!(flight.told(&[false, false], 10).is_empty(), "nobody knows");
+    }
+
+    #[test]
+    fn links_that_fall_at_one_moment_are_told_as_the_stations_own() {
+        let mut flight = Flight::new(&["wifi", "lte"]);
+        flight.is_own_line = true;
+        let told = flight.told(&[false, false], 10);
+        assert_eq!(told, one(Severity::Critical, "both links: it is the station's own line"));
+    }
+
+    #[test]
     fn long_names_are_cut_and_many_are_counted() {
         let mut flight = Flight::new(&["wifi-of-the-ground-station"]);
         flight.names =
             vec!["wifi-of-the-ground-station", "cellular-of-operator-one", "satellite-uplink"];
         let _ = flight.told(&[true, true, true], 10);
         let told = flight.told(&[false, true, true], 5);
-        assert_eq!(told, one(Severity::Warning, "wifi-of-t silent, flying on 2 links"));
+        assert_eq!(told, one(Severity::Warning, "wifi-of-t is lost, 2 links left"));
     }
 }

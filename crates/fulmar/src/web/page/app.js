@@ -83,8 +83,8 @@ function query(withRevision) {
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// Who is not looked at asks for nothing.
-const seen = () => document.hidden
+// Who is neither looked at nor listened to asks for nothing.
+const seen = () => document.hidden && !heard.sound && !heard.speaks
   ? new Promise((done) => document.addEventListener("visibilitychange", done, { once: true })) : null;
 
 async function run() {
@@ -110,6 +110,10 @@ async function run() {
       if (control.signal.reason === "changed") {
         fresh = false;
       } else {
+        if (!failure) {
+          sound();
+          speak("no answer from fulmar web");
+        }
         failure = "no answer from fulmar web";
         await pause(RETRY_MS);
       }
@@ -128,6 +132,7 @@ function askAnew() {
 }
 
 function show(view) {
+  alarm(view);
   showDaemons(view.daemons);
   at("pairing").hidden = !view.pairing;
   showWrong(view);
@@ -255,7 +260,7 @@ function open(id, is) {
 function createDrone(drone) {
   const head = make("button", { class: "head", type: "button", "aria-expanded": "false" },
     make("span", { class: "who" }),
-    make("span", {}, make("span", { class: "word" }), make("span", { class: "chips" })));
+    make("span", {}, make("span", { class: "word" }), make("span", { class: "vehicles" }), make("span", { class: "chips" })));
   head.addEventListener("click", () => open(drone.id, head.getAttribute("aria-expanded") !== "true"));
   return make("li", {}, head);
 }
@@ -267,6 +272,8 @@ function updateDrone(node, drone, view, several) {
   const [who, what] = head.children;
   setText(who, several ? `${drone.name} (${drone.daemon})` : drone.name);
   setText(what.firstChild, `${mark} ${drone.text ? drone.text : word}`);
+  keep(what.children[1], drone.vehicles.map((text, place) => ({ text, place })), (vehicle) => `${vehicle.place}`, () => make("span"),
+    (line, vehicle) => setText(line, vehicle.text));
   keep(what.lastChild, drone.paths, (path) => `${path.name} ${path.interface}`, () => make("span"), (chip, path) => {
     const works = path.state === "active";
     setAttribute(chip, "class", works ? "" : "dead");
@@ -426,6 +433,76 @@ function createEvent(event, several, isOwn = false) {
   const mark = event.level === "warning" ? "▲ " : "";
   return make("li", {}, when, make("span", { class: event.level }, `${mark}${who ? `${who}: ` : ""}${event.text}`));
 }
+
+// What is heard: off until somebody asks for it, since a browser is silent until it is clicked, and so is a room.
+const heard = { sound: null, speaks: false, last: new Map(), silent: new Set(), isFirst: true };
+
+// Sounds and says what the pilot is told, in the words that the ground station has; a page that has just been opened says nothing
+// of what was before.
+function alarm(view) {
+  const news = [];
+  for (const event of [...view.events].reverse()) {
+    if (event.event !== "pilot-told") continue;
+    const last = heard.last.get(event.daemon);
+    if (last && last.run === event.run && last.seq >= event.seq) continue;
+    heard.last.set(event.daemon, { run: event.run, seq: event.seq });
+    news.push(event);
+  }
+  const silent = new Set(view.daemons.filter((daemon) => daemon.trouble).map((daemon) => daemon.name));
+  for (const name of silent) {
+    if (!heard.silent.has(name)) news.push({ level: "warning", peer: name, text: `the daemon ${name} does not answer` });
+  }
+  heard.silent = silent;
+  if (heard.isFirst) {
+    heard.isFirst = false;
+    return;
+  }
+  const isMany = view.counts && Object.values(view.counts).reduce((sum, count) => sum + count, 0) > 1;
+  if (news.some((event) => event.level === "warning")) sound();
+  for (const event of news.slice(-3)) speak(isMany ? `${event.peer}: ${event.text}` : event.text);
+}
+
+// Two tones, low after high, a quarter of a second each.
+function sound() {
+  if (!heard.sound) return;
+  [880, 660].forEach((frequency, place) => {
+    const tone = heard.sound.createOscillator();
+    const volume = heard.sound.createGain();
+    const begin = heard.sound.currentTime + place * 0.25;
+    tone.frequency.value = frequency;
+    volume.gain.setValueAtTime(0.3, begin);
+    volume.gain.exponentialRampToValueAtTime(0.001, begin + 0.25);
+    tone.connect(volume).connect(heard.sound.destination);
+    tone.start(begin);
+    tone.stop(begin + 0.25);
+  });
+}
+
+function speak(text) {
+  if (!heard.speaks) return;
+  const said = new SpeechSynthesisUtterance(text.replace(/\blte\b/gi, "L T E"));
+  said.lang = "en";
+  speechSynthesis.speak(said);
+}
+
+at("alarm").hidden = !window.AudioContext;
+at("alarm").addEventListener("click", () => {
+  if (heard.sound) {
+    heard.sound.close();
+    heard.sound = null;
+  } else {
+    heard.sound = new AudioContext();
+    sound();
+  }
+  setAttribute(at("alarm"), "aria-pressed", String(Boolean(heard.sound)));
+});
+at("speak").hidden = !window.speechSynthesis;
+at("speak").addEventListener("click", () => {
+  heard.speaks = !heard.speaks;
+  setAttribute(at("speak"), "aria-pressed", String(heard.speaks));
+  if (heard.speaks) speak("What the pilot is told is spoken here.");
+  else speechSynthesis.cancel();
+});
 
 function showLiveness() {
   const silent = performance.now() - heardAt;

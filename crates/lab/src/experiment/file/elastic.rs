@@ -90,7 +90,7 @@ loss = 0.1
     fn constants_of_redundancy_vary_in_the_world_and_usual_ones_change_nothing() {
         let wire = |text: &str| {
             let (scene, recording) = (plan_of(text).unwrap().scene(), Recording::load().unwrap());
-            let results = play_quietly(&scene, &[Scheme::FULMAR], &recording, 1).unwrap();
+            let results = play_quietly(&scene, &[Scheme::FULMAR], &recording, (1, 1)).unwrap();
             results[0]["wire_bytes"].as_u64().unwrap()
         };
         let usual = wire(&TUNED.replace("[elastic]\nunknown = 0.24\n", ""));

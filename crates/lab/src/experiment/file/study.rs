@@ -132,17 +132,17 @@ impl Study {
         &self.points
     }
 
-    /// Runs a point with a seed; returns one object per scheme.
+    /// Runs a point with seeds from the first to the last, whose samples are pooled; returns one object per scheme.
     ///
     /// # Errors
     /// When a scheme cannot be had in the world.
     ///
     /// # Panics
     /// When there is no such point.
-    pub(crate) fn run(&self, number: usize, seed: u64) -> Result<Vec<Value>, String> {
+    pub(crate) fn run(&self, number: usize, seeds: (u64, u64)) -> Result<Vec<Value>, String> {
         let point = &self.points[number];
         let here = self.source.at(point)?;
-        let results = play_quietly(&here.scene(), &self.schemes, &self.recording, seed)?;
+        let results = play_quietly(&here.scene(), &self.schemes, &self.recording, seeds)?;
         let finish = |result| at_point(point, self.plan.with_asked(here.without_absent(result)));
         Ok(results.into_iter().map(finish).collect())
     }

@@ -71,9 +71,9 @@ pub(crate) fn play_quietly(
     scene: &Blackout,
     schemes: &[Scheme],
     recording: &Recording,
-    seed: u64,
+    seeds: (u64, u64),
 ) -> Result<Vec<Value>, String> {
-    let (mut results, _) = in_world(scene, schemes, recording, (seed, seed), |_| {})?;
+    let (mut results, _) = in_world(scene, schemes, recording, seeds, |_| {})?;
     relate_wire_bytes(&mut results);
     Ok(results)
 }

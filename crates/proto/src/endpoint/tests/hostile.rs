@@ -15,6 +15,26 @@ use crate::wire::{
 const SECOND: Duration = Duration::from_secs(1);
 const ATTACKER: &str = "203.0.113.66:666";
 
+/// Gives `bytes` to a host and returns what it answers at once, everything said before it.
+pub(super) fn inject(
+    wire: &mut Wire,
+    host: usize,
+    source: SocketAddr,
+    bytes: &[u8],
+) -> Vec<Vec<u8>> {
+    let now = wire.now;
+    let destination = wire.hosts[host].addresses[0];
+    let (local, source) = (Some(destination.ip()), source.into());
+    let received = Received { interface: InterfaceId(0), local, source, ecn: 0 };
+    let endpoint = &mut wire.hosts[host].endpoint;
+    endpoint.handle_datagram(now, &received, &mut bytes.to_vec());
+    let (mut buf, mut answers) = (Vec::new(), Vec::new());
+    while endpoint.poll_transmit(now, &mut buf).is_some() {
+        answers.push(buf.clone());
+    }
+    answers
+}
+
 fn attacker() -> SocketAddr {
     ATTACKER.parse().expect("an address")
 }
@@ -38,21 +58,6 @@ fn worn_in(seed: u64) -> (Wire, SessionId) {
     (wire.loss, wire.duplication) = (0.0, 0.0);
     wire.run_for(5 * SECOND);
     (wire, session)
-}
-
-/// Gives `bytes` to a host and returns what it answers at once, everything said before it.
-fn inject(wire: &mut Wire, host: usize, source: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
-    let now = wire.now;
-    let destination = wire.hosts[host].addresses[0];
-    let (local, source) = (Some(destination.ip()), source.into());
-    let received = Received { interface: InterfaceId(0), local, source, ecn: 0 };
-    let endpoint = &mut wire.hosts[host].endpoint;
-    endpoint.handle_datagram(now, &received, &mut bytes.to_vec());
-    let (mut buf, mut answers) = (Vec::new(), Vec::new());
-    while endpoint.poll_transmit(now, &mut buf).is_some() {
-        answers.push(buf.clone());
-    }
-    answers
 }
 
 /// What an attacker may not change: sessions, events, deliveries, keys.

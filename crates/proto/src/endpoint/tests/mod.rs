@@ -7,12 +7,14 @@ mod losses;
 mod marks;
 mod memory;
 mod moves;
+mod notes;
 mod one_link;
 mod pieces;
 mod restart;
 mod revoked;
 mod tunnel;
 mod turns;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -52,6 +52,10 @@ impl Owned {
                 let payload = &self.payload[..];
                 Frame::Combination(CombinationFrame { coefficients, payload, ..combination })
             }
+            Frame::Note(note) => {
+                let text = &self.payload[..self.payload.len().min(crate::limits::NOTE_BYTES)];
+                Frame::Note(NoteFrame { text, ..note })
+            }
             other => other,
         }
     }
@@ -198,6 +202,8 @@ fn frame() -> impl Strategy<Value = Owned> {
             let (first, count) = (first.into(), 1 + u64::from(more));
             Frame::Uncounted(UncountedFrame { first, count })
         }),
+        any::<(u16, u32)>()
+            .prop_map(|(name, change)| { Frame::Note(NoteFrame { name, change, text: &[] }) }),
     ];
     let payload = prop::collection::vec(any::<u8>(), 0..300);
     (frame, payload).prop_map(|(frame, payload)| Owned { frame, payload })
