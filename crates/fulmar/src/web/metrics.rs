@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
     use crate::status::{
-        ClassReport, EndpointReport, MessageStreamReport, NotForwardedReport, PathReport,
+        ClassReport, EndpointReport, FarEndpointReport, MessageStreamReport, NotForwardedReport, PathReport,
         PeerReport, ReliabilityReport, TunnelReport,
     };
 
@@ -280,6 +280,7 @@ mod tests {
         };
         let peer = PeerReport {
             name: "drone-1".into(),
+            far_endpoints: vec![FarEndpointReport { state: "missing".into(), ..Default::default() }],
             connected: true,
             trouble: "only one path works".into(),
             session_s: Some(1.0),
@@ -302,7 +303,7 @@ mod tests {
             role: "station".into(),
             version: "0.1.0".into(),
             peers: vec![peer],
-            endpoints: vec![EndpointReport::default()],
+            endpoints: vec![EndpointReport { state: "well".into(), heard_s: Some(1.0), ..Default::default() }],
             tunnel: Some(TunnelReport::default()),
             ..Report::default()
         };
