@@ -236,8 +236,8 @@ mod tests {
 
     use super::*;
     use crate::status::{
-        ClassReport, EndpointReport, MessageStreamReport, NotForwardedReport, PathReport,
-        PeerReport, ReliabilityReport, TunnelReport,
+        ClassReport, EndpointReport, FarEndpointReport, MessageStreamReport, NotForwardedReport,
+        PathReport, PeerReport, ReliabilityReport, TunnelReport,
     };
 
     /// A station that has everything, with names that would break out of a label.
@@ -280,6 +280,10 @@ mod tests {
         };
         let peer = PeerReport {
             name: "drone-1".into(),
+            far_endpoints: vec![FarEndpointReport {
+                state: "missing".into(),
+                ..Default::default()
+            }],
             connected: true,
             trouble: "only one path works".into(),
             session_s: Some(1.0),
@@ -302,7 +306,11 @@ mod tests {
             role: "station".into(),
             version: "0.1.0".into(),
             peers: vec![peer],
-            endpoints: vec![EndpointReport::default()],
+            endpoints: vec![EndpointReport {
+                state: "well".into(),
+                heard_s: Some(1.0),
+                ..Default::default()
+            }],
             tunnel: Some(TunnelReport::default()),
             ..Report::default()
         };

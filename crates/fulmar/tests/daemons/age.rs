@@ -116,7 +116,9 @@ fn a_serial_port_that_took_nothing_for_a_while_gets_nothing_old() {
     let mut ground = Ground::new(&rig.station);
     // What the kernel takes of a pseudo-terminal nobody can take back: some 17 kB.
     let deadline = Instant::now() + Duration::from_secs(60);
-    while drone.status()["endpoints"][0]["trouble"] == "" {
+    let takes_nothing =
+        |status: &serde_json::Value| status["endpoints"][0]["state"] == "takes nothing";
+    while !takes_nothing(&drone.status()) {
         assert!(Instant::now() < deadline, "it never takes nothing: {:#}", drone.status());
         for _ in 0..200 {
             ground.send(COMMAND, 0);
@@ -137,8 +139,7 @@ fn a_serial_port_that_took_nothing_for_a_while_gets_nothing_old() {
     let (old, good) = ground.judge(&read, taken);
     assert!(old.is_empty(), "{} of {} are too old: {old:?}", old.len(), old.len() + good);
     assert!(good > 0, "what is young comes");
-    let status =
-        drone.wait_for("the port is well", |status| status["endpoints"][0]["trouble"] == "");
+    let status = drone.wait_for("the port takes something", |status| !takes_nothing(status));
     let too_old = status["endpoints"][0]["too_old"].as_u64().unwrap();
     assert!(too_old as usize + good + 30 > ground.sent.len(), "{status:#}");
     // It goes on as before.

@@ -97,7 +97,7 @@ fn wait_until_told(autopilot: &mut Autopilot, does: Does, ends: [(&Daemon, &str)
 /// Lists the events of a daemon by word, the new state and the text.
 fn events(socket: &Path) -> Vec<(String, String, String)> {
     let output = Command::new(env!("CARGO_BIN_EXE_fulmar"))
-        .args(["events", "--json", "--no-follow", "--socket"])
+        .args(["events", "--json", "--all", "--no-follow", "--socket"])
         .arg(socket)
         .output()
         .unwrap();
