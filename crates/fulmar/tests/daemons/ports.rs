@@ -66,7 +66,9 @@ fn a_serial_port_that_another_program_has_is_told_with_its_name_and_taken_afterw
     along.kill().unwrap();
     along.wait().unwrap();
     line.write(&heartbeat()).unwrap();
-    drone.wait_for_within(30, "it has it alone", |status| trouble(status, "autopilot").is_empty());
+    drone.wait_for_within(30, "it has it alone", |status| {
+        !trouble(status, "autopilot").contains("has it open as well")
+    });
 
     // Now nobody else gets it: by flock, by the kernel for whoever is not root, and by a lock file.
     let other = File::open(line.device());
