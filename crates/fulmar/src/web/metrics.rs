@@ -240,9 +240,9 @@ mod tests {
         PathReport, PeerReport, ReliabilityReport, TunnelReport,
     };
 
-    /// A station that has everything, with names that would break out of a label.
-    fn report() -> Report {
-        let path = PathReport {
+    /// A path, with a name that would break out of a label.
+    fn path() -> PathReport {
+        PathReport {
             name: "a\"} 1\n# \\".into(),
             state: "active".into(),
             srtt_ms: Some(25.0),
@@ -256,7 +256,12 @@ mod tests {
             sent_bytes: 1_200,
             suspicions: 3,
             ..PathReport::default()
-        };
+        }
+    }
+
+    /// A station that has everything.
+    fn report() -> Report {
+        let path = path();
         let class = ClassReport {
             class: "control".into(),
             delay_p50_ms: Some(1.0),
