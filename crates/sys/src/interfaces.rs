@@ -1,10 +1,10 @@
 //! The network interfaces of this host, and a descriptor that tells when they change.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::netlink::{Request, Socket, attributes, u32_at};
+use crate::netlink::{Request, Socket, attributes, ip, u32_at};
 
 /// Size of `ifinfomsg`, which begins every message about a link.
 const LINK_HEADER: usize = 16;
@@ -136,15 +136,10 @@ pub(crate) fn address(body: &[u8]) -> Option<(u32, IpAddr)> {
     (!link_local).then_some((index, address))
 }
 
-fn ip(value: &[u8]) -> Option<IpAddr> {
-    if let Ok(octets) = <[u8; 4]>::try_from(value) {
-        return Some(Ipv4Addr::from(octets).into());
-    }
-    Some(Ipv6Addr::from(<[u8; 16]>::try_from(value).ok()?).into())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::{interface_setup, sandbox};
 

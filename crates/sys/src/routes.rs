@@ -5,9 +5,9 @@
 //! (`RTM_F_FIB_MATCH`), and where there is none, there is none.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use crate::netlink::{Request, Socket, attributes, u32_at};
+use crate::netlink::{Request, Socket, attributes, ip, u32_at};
 
 /// Size of `rtmsg`, which begins every message about a route.
 const ROUTE_HEADER: usize = 12;
@@ -110,13 +110,6 @@ fn octets(address: IpAddr) -> Vec<u8> {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     }
-}
-
-fn ip(value: &[u8]) -> Option<IpAddr> {
-    if let Ok(octets) = <[u8; 4]>::try_from(value) {
-        return Some(Ipv4Addr::from(octets).into());
-    }
-    Some(Ipv6Addr::from(<[u8; 16]>::try_from(value).ok()?).into())
 }
 
 #[cfg(test)]

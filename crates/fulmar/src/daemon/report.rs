@@ -235,18 +235,20 @@ impl Daemon {
             (report.ended_s, report.ended_why) = (since(now, Some(at)), why.into());
         }
         report.refused = state.session.is_some_and(|session| self.endpoint.is_refused(session));
-        if report.refused && !report.connected {
+        let other = self.endpoint.other_version(state.id).filter(|_| !report.connected);
+        report.other_version = other.as_ref().map_or(String::new(), version_words);
+        let why_none = match other {
+            Some(_) => Some("no session: the peer speaks another version"),
+            None => report.refused.then_some("no session: the peer refuses our key"),
+        };
+        if let Some(why) = why_none.filter(|_| !report.connected) {
             let is_trying = |path: &&mut PathReport| path.state == "validating";
             for path in report.paths.iter_mut().filter(is_trying) {
-                path.trouble = "no session: the peer refuses our key".into();
+                path.trouble = why.into();
             }
         }
         report.not_forwarded = self.not_forwarded_report(peer);
         let own_key = self.config.secret.public().to_string();
-        report.other_version = self
-            .endpoint
-            .other_version(state.id)
-            .map_or(String::new(), |other| version_words(&other));
         report.far_endpoints = self.far_endpoint_reports(now, peer);
         report.vehicles =
             state.sources.vehicles().iter().map(|known| vehicle(now, known)).collect();
@@ -256,7 +258,6 @@ impl Daemon {
         let mut troubles = self.endpoints_trouble(now, peer);
         let place = if report.connected { troubles.len() } else { 0 };
         troubles.insert(place, of_links);
-        troubles.insert(0, report.other_version.clone());
         troubles.retain(|trouble| !trouble.is_empty());
         report.trouble = troubles.join("; ");
         report

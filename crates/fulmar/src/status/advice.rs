@@ -52,21 +52,25 @@ pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
 /// Says that the other end speaks another version of the wire.
 pub(crate) fn version_words(other: &OtherVersion) -> String {
     let (wire, release) = (WIRE_VERSION, env!("CARGO_PKG_VERSION"));
-    let here = format!("this one version {wire} (Fulmar {release})");
+    let here = format!("this one speaks version {wire} (Fulmar {release})");
     let theirs = match other {
         OtherVersion { wire: Some(wire), release } if release.is_empty() => {
             format!("version {wire}")
         }
         OtherVersion { wire: Some(wire), release } => format!("version {wire} (Fulmar {release})"),
-        OtherVersion { wire: None, .. } => "another version, which it does not tell".into(),
+        OtherVersion { wire: None, .. } => "another version and does not say which".into(),
     };
-    format!("the other end speaks {theirs}, {here}: install the same release at both ends")
+    format!("the other end speaks {theirs}; {here}: install the same release at both ends")
 }
 
 /// Says what is wrong with a peer as a whole; `own_key` is our public key.
 pub(crate) fn peer_trouble(peer: &PeerReport, role: Role, own_key: &str) -> String {
     if !peer.connected {
-        return format!("not connected: {}", absence(peer, role, own_key));
+        let why = match peer.other_version.as_str() {
+            "" => absence(peer, role, own_key),
+            other => other.to_owned(),
+        };
+        return format!("not connected: {why}");
     }
     let states = |state: &str| count(peer, state);
     match (states("active"), peer.paths.len(), class_without_path(peer)) {
@@ -208,12 +212,14 @@ mod tests {
     fn another_version_is_told_with_both() {
         let other = OtherVersion { wire: Some(9), release: "2.0.1".into() };
         let told = version_words(&other);
-        assert!(told.starts_with("the other end speaks version 9 (Fulmar 2.0.1), "), "{told}");
-        let ours =
-            format!("this one version {WIRE_VERSION} (Fulmar {})", env!("CARGO_PKG_VERSION"));
+        assert!(told.starts_with("the other end speaks version 9 (Fulmar 2.0.1); "), "{told}");
+        let ours = format!(
+            "this one speaks version {WIRE_VERSION} (Fulmar {})",
+            env!("CARGO_PKG_VERSION")
+        );
         assert!(told.contains(&ours), "{told}");
         let silent = version_words(&OtherVersion::default());
-        assert!(silent.contains("another version, which it does not tell"), "{silent}");
+        assert!(silent.contains("another version and does not say which"), "{silent}");
     }
 
     #[test]

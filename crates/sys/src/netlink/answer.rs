@@ -1,6 +1,7 @@
 //! Decodes answers: their messages, the attributes of a message, and errors.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{ALIGNMENT, HEADER};
 
@@ -24,6 +25,14 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 /// Reads a number in the host's byte order.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// Reads an address, of the family that its length says.
+pub(crate) fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(octets) = <[u8; 4]>::try_from(bytes) {
+        return Some(Ipv4Addr::from(octets).into());
+    }
+    Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into())
 }
 
 /// Splits a datagram into its messages, each with its sequence number.

@@ -9,7 +9,7 @@ mod answer;
 mod request;
 mod socket;
 
-pub(crate) use answer::{attributes, u32_at};
+pub(crate) use answer::{attributes, ip, u32_at};
 #[cfg(fuzzing)]
 pub(crate) use answer::{error_of, messages};
 pub(crate) use request::Request;
