@@ -11,6 +11,7 @@ mod access;
 mod arguments;
 mod metrics;
 mod pairing;
+mod room;
 mod routes;
 mod server;
 mod view;

@@ -69,7 +69,9 @@ pub(super) async fn answer(
     let from = site.access.origin(request.headers(), from);
     if past_proxy || site.access.is_of_foreign_page(&request) {
         let what = match past_proxy {
-            true => "This port is for the proxy alone: use the proxy's address, or name this one with --proxy.\n",
+            true => {
+                "This port is for the proxy alone: use the proxy's address, or name this one with --proxy.\n"
+            }
             false => "Another page asked for this.\n",
         };
         return (text(StatusCode::FORBIDDEN, what), Verdict::Unknown);
