@@ -15,9 +15,7 @@ mod table;
 pub(crate) use advice::{path_trouble, peer_trouble};
 #[cfg(fuzzing)]
 pub(crate) use client::parse;
-pub(crate) use client::{
-    explain, fetch, find_socket, make_harmless, reload, sockets, steers_a_terminal,
-};
+pub(crate) use client::{explain, fetch, find_socket, make_harmless, reload, sockets};
 pub(crate) use field::{Field, Kind, Section, fields, list, section};
 pub(crate) use record::RecordReport;
 pub(crate) use relay::{RelayMemberReport, RelayReport};
