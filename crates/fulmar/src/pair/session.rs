@@ -2,12 +2,13 @@
 //! a path over every link, and one endpoint for texts.
 
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use proto::{Duration, Guest};
+use sys::entropy;
 use sys::poller::Interest;
 use sys::seqpacket::{Incoming, Seqpacket};
 use zeroize::Zeroizing;
@@ -26,7 +27,7 @@ use crate::{daemon::guests::CHANNEL, keys};
 const OPENED_WITHIN: Duration = Duration::from_secs(5);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What the folders of sockets are called, with the number of their process.
+/// What the folders of sockets are called, with the number of their process and a word that nobody guesses.
 const FOLDER: &str = "fulmar-pair-";
 
 /// A session with a station; it ends when this goes.
@@ -83,10 +84,10 @@ impl Session {
         self.texts.send(message.text().as_bytes()).map_err(|_| ended())
     }
 
-    /// Waits for what the station says; nothing when the time is over, or what came is nonsense.
+    /// Waits for what the station says; nothing when the time is over.
     ///
     /// # Errors
-    /// When the session's daemon has ended, as on SIGTERM.
+    /// When the session's daemon has ended, as on SIGTERM, and where what came is nonsense.
     pub(super) fn hear(&self, within: Duration) -> Result<Option<Message>, String> {
         let waited = self.texts.wait(Interest::Read, within);
         if !waited.map_err(|error| format!("wait for the station: {error}"))? {
@@ -96,7 +97,11 @@ impl Session {
         match self.texts.receive(&mut text) {
             Ok(Incoming::Message(length)) => {
                 let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
-                Ok(Message::read(text).ok())
+                Message::read(text).map(Some).map_err(|why| {
+                    format!(
+                        "the station says what makes no sense here: {why}; is it of this version?"
+                    )
+                })
             }
             Ok(Incoming::TooLong(_)) => Ok(None),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
@@ -126,20 +131,26 @@ fn ended() -> String {
     "interrupted: nothing was changed here".into()
 }
 
-/// Makes a folder that only we may enter, and removes those of processes that were killed.
+/// Makes a folder that only we may enter, under a name that nobody can take before, and removes ours of processes that
+/// were killed: others can make folders with such names.
 fn make_folder() -> Result<PathBuf, String> {
     let around = std::env::temp_dir();
+    let failed = |error: std::io::Error| format!("make a folder in {}: {error}", around.display());
+    let folder = format!("{FOLDER}{}-{}", std::process::id(), entropy::word().map_err(failed)?);
+    let folder = around.join(folder);
+    DirBuilder::new().mode(0o700).create(&folder).map_err(failed)?;
+    let owner = fs::symlink_metadata(&folder).map_err(failed)?.uid();
     for entry in fs::read_dir(&around).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(FOLDER));
-        let process = process.and_then(|process| process.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+        let rest = name.to_str().and_then(|name| name.strip_prefix(FOLDER)).unwrap_or_default();
+        let process = rest.split('-').next().and_then(|process| process.parse::<u32>().ok());
+        let is_ours = || entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == owner);
+        let is_left =
+            process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists());
+        if is_left && is_ours() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-    let folder = around.join(format!("{FOLDER}{}", std::process::id()));
-    let made = DirBuilder::new().mode(0o700).create(&folder);
-    made.map_err(|error| format!("make {}: {error}", folder.display()))?;
     Ok(folder)
 }
 
@@ -164,4 +175,30 @@ fn configure(code: &Code, guest: &Guest, links: &[Link], folder: &Path) -> Resul
         peer.preshared_key = Some(guest.preshared_key.clone());
     }
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_folder_of_sockets_cannot_be_taken_by_others_and_left_ones_go() {
+        let around = std::env::temp_dir();
+        // What others could make before us, and what a killed one has left: no process has such a number.
+        let taken = around.join(format!("{FOLDER}{}", std::process::id()));
+        let left = around.join(format!("{FOLDER}4294967295-{}", entropy::word().unwrap()));
+        for folder in [&taken, &left] {
+            fs::create_dir_all(folder.join("inside")).unwrap();
+        }
+        let folders = [make_folder().unwrap(), make_folder().unwrap()];
+        assert_ne!(folders[0], folders[1]);
+        assert!(taken.exists() && !left.exists(), "{taken:?} {left:?}");
+        for folder in &folders {
+            assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+            fs::remove_dir(folder).unwrap();
+        }
+        fs::remove_dir_all(&taken).unwrap();
+    }
 }
