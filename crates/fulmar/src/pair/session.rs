@@ -77,10 +77,10 @@ impl Session {
         self.texts.send(message.text().as_bytes()).map_err(|_| ended())
     }
 
-    /// Waits for what the station says; nothing when the time is over, or what came is nonsense.
+    /// Waits for what the station says; nothing when the time is over.
     ///
     /// # Errors
-    /// When the session's daemon has ended, as on SIGTERM.
+    /// When the session's daemon has ended, as on SIGTERM, and where what came is nonsense.
     pub(super) fn hear(&self, within: Duration) -> Result<Option<Message>, String> {
         let waited = self.texts.wait(Interest::Read, within);
         if !waited.map_err(|error| format!("wait for the station: {error}"))? {
@@ -90,7 +90,11 @@ impl Session {
         match self.texts.receive(&mut text) {
             Ok(Incoming::Message(length)) => {
                 let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
-                Ok(Message::read(text).ok())
+                Message::read(text).map(Some).map_err(|why| {
+                    format!(
+                        "the station says what makes no sense here: {why}; is it of this version?"
+                    )
+                })
             }
             Ok(Incoming::TooLong(_)) => Ok(None),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
