@@ -156,12 +156,6 @@ impl Summary {
     }
 }
 
-/// Cuts a name that would leave no room for anything else.
-fn short(name: &str) -> String {
-    let cut = name.char_indices().nth(SHOWN).map(|(at, _)| format!("{}…", &name[..at]));
-    cut.unwrap_or_else(|| name.to_owned())
-}
-
 /// Returns the seconds from one moment to another.
 pub(super) fn seconds(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 / 1e9
@@ -184,6 +178,12 @@ pub(super) fn episodes(messages: &Series<Control>, began: u64) -> Vec<Episode> {
         }
     }
     episodes.into_iter().map(|(_, episode)| episode).collect()
+}
+
+/// Cuts a name that would leave no room for anything else.
+fn short(name: &str) -> String {
+    let cut = name.char_indices().nth(SHOWN).map(|(at, _)| format!("{}…", &name[..at]));
+    cut.unwrap_or_else(|| name.to_owned())
 }
 
 fn path_summary(peer: &str, samples: &Series<Path>) -> PathSummary {
