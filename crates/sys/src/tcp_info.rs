@@ -33,6 +33,8 @@ pub struct TcpInfo {
     pub retransmits: u32,
     /// Bytes acknowledged since the connection began.
     pub bytes_acked: u64,
+    /// Bytes that were written and have not left.
+    pub not_sent: u32,
     /// Rate of delivery in the newest sample that was not limited by the application.
     pub delivery_rate: Rate,
     /// Maximum segment size, bytes.
@@ -95,6 +97,7 @@ fn parse(bytes: &[u8; BYTES]) -> TcpInfo {
         cwnd: u32_at(80),
         retransmits: u32_at(100),
         bytes_acked: u64_at(120),
+        not_sent: u32_at(144),
         min_rtt: micros(148),
         delivery_rate: Rate::from_bps(u64_at(160).saturating_mul(8)),
     }

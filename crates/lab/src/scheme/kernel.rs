@@ -17,7 +17,9 @@ pub(crate) enum KernelTransport {
     TcpBbr,
     TcpReno,
     Mptcp,
+    MptcpBbr,
     TcpLrr,
+    ConcloneTcp,
 }
 
 impl KernelTransport {
@@ -54,6 +56,16 @@ impl KernelTransport {
                 meaning: "the kernel's multipath TCP, a connection for each stream",
                 help: "The kernel's multipath TCP over all links",
             },
+            Self::MptcpBbr => About {
+                name: "kernel_mptcp_bbr",
+                meaning: "the kernel's multipath TCP, BBR on each sub-flow",
+                help: "The kernel's multipath TCP over all links, with BBR on each sub-flow",
+            },
+            Self::ConcloneTcp => About {
+                name: "conclone_tcp",
+                meaning: "ConClone as published: a TCP connection for each link, control on all",
+                help: "ConClone as published: a TCP connection for each link, control copied on every one, data on that of the least round trip",
+            },
             Self::TcpLrr => About {
                 name: "tcp_lrr",
                 meaning: "TCP on the best link, which repeats what is lost, over a low-rate retry",
@@ -67,10 +79,13 @@ impl KernelTransport {
     pub(crate) const fn connection(self) -> Option<(Transport, &'static str)> {
         match self {
             Self::Udp => None,
-            Self::Tcp | Self::TcpCubic | Self::TcpLrr => Some((Transport::Tcp, "cubic")),
+            Self::Tcp | Self::TcpCubic | Self::TcpLrr | Self::ConcloneTcp => {
+                Some((Transport::Tcp, "cubic"))
+            }
             Self::TcpBbr => Some((Transport::Tcp, "bbr")),
             Self::TcpReno => Some((Transport::Tcp, "reno")),
             Self::Mptcp => Some((Transport::Mptcp, MPTCP_CONGESTION)),
+            Self::MptcpBbr => Some((Transport::Mptcp, "bbr")),
         }
     }
 }

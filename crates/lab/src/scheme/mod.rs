@@ -74,6 +74,8 @@ impl Scheme {
     pub(crate) const KERNEL_TCP_BBR: Self = Self::Kernel(KernelTransport::TcpBbr);
     pub(crate) const KERNEL_TCP_RENO: Self = Self::Kernel(KernelTransport::TcpReno);
     pub(crate) const KERNEL_MPTCP: Self = Self::Kernel(KernelTransport::Mptcp);
+    pub(crate) const KERNEL_MPTCP_BBR: Self = Self::Kernel(KernelTransport::MptcpBbr);
+    pub(crate) const CONCLONE_TCP: Self = Self::Kernel(KernelTransport::ConcloneTcp);
     pub(crate) const TCP_LRR: Self = Self::Kernel(KernelTransport::TcpLrr);
     pub(crate) const WIREGUARD_GO: Self = Self::Tunnel(OtherTunnel::WireguardGo);
     pub(crate) const KCPTUN: Self = Self::Tunnel(OtherTunnel::Kcptun);
@@ -89,7 +91,7 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 32] = [
+    const ALL: [Self; 34] = [
         Self::FULMAR,
         Self::FULMAR_TARGET,
         Self::FULMAR_BACKUP,
@@ -112,7 +114,9 @@ impl Scheme {
         Self::KERNEL_TCP_BBR,
         Self::KERNEL_TCP_RENO,
         Self::KERNEL_MPTCP,
+        Self::KERNEL_MPTCP_BBR,
         Self::TCP_LRR,
+        Self::CONCLONE_TCP,
         Self::WIREGUARD_GO,
         Self::KCPTUN,
         Self::RENO,
@@ -144,7 +148,10 @@ impl Scheme {
     pub(crate) const fn lives_elsewhere(self, mode: Mode) -> bool {
         match (self, mode) {
             (
-                Self::Kernel(KernelTransport::Udp | KernelTransport::TcpLrr) | Self::Session(_),
+                Self::Kernel(
+                    KernelTransport::Udp | KernelTransport::TcpLrr | KernelTransport::ConcloneTcp,
+                )
+                | Self::Session(_),
                 _,
             ) => false,
             (Self::Kernel(_) | Self::Tunnel(_) | Self::Congestion(_), Mode::Sim)

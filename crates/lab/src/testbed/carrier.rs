@@ -14,7 +14,7 @@ use super::channel::{Channel, datagrams};
 use super::daemon::Daemons;
 use super::links::{Copy, Side};
 use super::program::Program;
-use super::{kcptun, kernel_stream, wireguard};
+use super::{kcptun, kernel_stream, tcp_copies, wireguard};
 use crate::scheme::{KernelTransport, OtherTunnel, Scheme, SessionScheme};
 
 /// First port of the measured streams; none that the packet selector looks into.
@@ -66,7 +66,7 @@ impl Carrier {
     /// # Errors
     /// When some link stays unused.
     pub(crate) fn await_paths(&self, scheme: Scheme, copy: &Copy<'_>) -> Result<(), String> {
-        if scheme != Scheme::KERNEL_MPTCP {
+        if ![Scheme::KERNEL_MPTCP, Scheme::KERNEL_MPTCP_BBR].contains(&scheme) {
             return Ok(());
         }
         let connections = self.channels.keys().filter(|(side, _)| *side == Side::Drone);
@@ -90,6 +90,9 @@ impl Carrier {
         streams: &[Stream],
     ) -> Result<Self, String> {
         let (channels, listeners) = match transport.connection() {
+            Some((_, congestion)) if transport == KernelTransport::ConcloneTcp => {
+                tcp_copies::connect(copy, streams, congestion, PORT)?
+            }
             Some(connection) => kernel_stream::connect(connection, copy, streams, port)?,
             None => {
                 let channels = open(copy, streams, |side, stream| {

@@ -13,11 +13,12 @@ use sys::seqpacket::{Incoming, Seqpacket};
 use units::Duration;
 
 use super::interruption;
+use super::tcp_copies::{CopiesInlet, CopiesOutlet};
 
 /// How long a reading application waits before it looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(100);
 /// Longer messages are nobody's.
-const MESSAGE_MAX: usize = 2_048;
+pub(super) const MESSAGE_MAX: usize = 2_048;
 
 /// A channel's two halves at one side.
 pub(crate) type Channel = (Outlet, Inlet);
@@ -30,6 +31,8 @@ pub(crate) enum Outlet {
     Stream(TcpStream, VecDeque<u8>),
     /// A connection that keeps messages whole; the sender waits while the transport is behind.
     Messages(Arc<Seqpacket>),
+    /// Connections over every link.
+    Copies(CopiesOutlet),
 }
 
 /// The receiving half of a channel.
@@ -40,6 +43,8 @@ pub(crate) enum Inlet {
     Stream(TcpStream, Vec<u8>),
     /// A connection that keeps messages whole.
     Messages(Arc<Seqpacket>),
+    /// Connections over every link.
+    Copies(CopiesInlet),
 }
 
 /// Makes both halves from a datagram socket that talks to one address.
@@ -68,6 +73,11 @@ pub(crate) fn messages(socket: Seqpacket) -> (Outlet, Inlet) {
     (Outlet::Messages(Arc::clone(&socket)), Inlet::Messages(socket))
 }
 
+/// Makes both halves from those of connections over every link.
+pub(super) fn copies(outlet: CopiesOutlet, inlet: CopiesInlet) -> (Outlet, Inlet) {
+    (Outlet::Copies(outlet), Inlet::Copies(inlet))
+}
+
 impl Outlet {
     /// Sends a message; false where it was refused because the transport is behind.
     ///
@@ -87,6 +97,7 @@ impl Outlet {
                 self.flush();
                 true
             }
+            Self::Copies(copies) => copies.send(message),
             Self::Messages(socket) => loop {
                 match socket.send(message) {
                     Ok(()) => return true,
@@ -105,6 +116,9 @@ impl Outlet {
 
     /// Gives the transport what it takes of what waits; tells whether more waits.
     pub(crate) fn flush(&mut self) -> bool {
+        if let Self::Copies(copies) = self {
+            return copies.flush();
+        }
         let Self::Stream(socket, waiting) = self else { return false };
         while !waiting.is_empty() {
             let (front, _) = waiting.as_slices();
@@ -129,6 +143,10 @@ impl Inlet {
                 socket.write_all(&[&len[..], message].concat())
             }
             Self::Messages(socket) => socket.send(message),
+            Self::Copies(copies) => {
+                copies.answer(message);
+                Ok(())
+            }
         };
     }
 
@@ -153,6 +171,7 @@ impl Inlet {
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
             },
+            Self::Copies(copies) => copies.receive(LOOK, handle)?,
             Self::Messages(socket) => {
                 if !socket.wait(Interest::Read, LOOK)? {
                     return Ok(());

@@ -4,11 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use netem::{Host, HostTransmit, Scenario};
 use proto::{MessageStream, PathUse, SessionConfig, SessionStatus, Source};
-use units::Instant;
+use units::{Duration, Instant};
 use world::{DatagramHost, SessionHost};
 
 use super::Stream;
 use super::block_end::{BlockEnd, BlockPlan};
+use super::tcp_copies::CopiesEnd;
 use super::world::Places;
 use crate::scheme::{DECLARED, KernelTransport, Scheme, SessionScheme};
 
@@ -20,6 +21,8 @@ pub(crate) enum End {
     Plain(DatagramHost),
     /// Messages in blocks.
     Block(Box<BlockEnd>),
+    /// A TCP connection for each link.
+    Copies(CopiesEnd),
 }
 
 impl End {
@@ -63,6 +66,17 @@ impl End {
         Ok(places.ordered(at_station, at_drone))
     }
 
+    /// Makes both ends of connections over every link, in the order of the scenario's hosts; their timeout is at least
+    /// `rto_min` above the smoothed round trip.
+    ///
+    /// # Errors
+    /// When the scenario lacks the hosts.
+    pub(crate) fn copies_pair(scenario: &Scenario, rto_min: Duration) -> Result<Vec<Self>, String> {
+        let (places, [station, drone]) = addresses(scenario)?;
+        let [at_station, at_drone] = CopiesEnd::pair([&station, &drone], rto_min).map(Self::Copies);
+        Ok(places.ordered(at_station, at_drone))
+    }
+
     /// Makes both ends of a code by blocks, in the order of the scenario's hosts.
     ///
     /// # Errors
@@ -94,6 +108,7 @@ impl End {
     pub(crate) fn ready(&self, now: Instant) -> bool {
         match self {
             Self::Session(end, _) => end.ready(now),
+            Self::Copies(end) => end.ready(),
             Self::Plain(_) | Self::Block(_) => true,
         }
     }
@@ -102,7 +117,7 @@ impl End {
     pub(crate) fn status(&self, now: Instant) -> Option<SessionStatus> {
         match self {
             Self::Session(end, _) => end.status(now),
-            Self::Plain(_) | Self::Block(_) => None,
+            Self::Plain(_) | Self::Block(_) | Self::Copies(_) => None,
         }
     }
 
@@ -122,6 +137,7 @@ impl End {
                 true
             }
             Self::Block(end) => end.send(now, bytes),
+            Self::Copies(end) => end.send(stream, bytes),
         }
     }
 
@@ -132,7 +148,9 @@ impl End {
                 let stream = MessageStream::default();
                 end.send(now, Source::Message { channel: DECLARED, stream }, bytes)
             }
-            Self::Plain(_) | Self::Block(_) => self.send(now, Stream::Control, bytes),
+            Self::Plain(_) | Self::Block(_) | Self::Copies(_) => {
+                self.send(now, Stream::Control, bytes)
+            }
         }
     }
 
@@ -142,6 +160,7 @@ impl End {
             Self::Session(end, _) => end.has_delivered(),
             Self::Plain(end) => end.has_delivered(),
             Self::Block(end) => end.has_delivered(),
+            Self::Copies(end) => end.has_delivered(),
         }
     }
 
@@ -151,6 +170,7 @@ impl End {
             Self::Session(end, _) => end.poll_delivered(),
             Self::Plain(end) => end.poll_delivered(),
             Self::Block(end) => end.poll_delivered(),
+            Self::Copies(end) => end.poll_delivered(),
         }
     }
 }
@@ -173,6 +193,7 @@ impl Host for End {
                 end.handle_datagram(now, interface, source, destination, ecn, bytes);
             }
             Self::Block(end) => end.handle_datagram(now, bytes),
+            Self::Copies(end) => end.handle_datagram(now, interface, bytes),
         }
     }
 
@@ -181,6 +202,7 @@ impl Host for End {
             Self::Session(end, _) => end.handle_timeout(now),
             Self::Plain(_) => {}
             Self::Block(end) => end.handle_timeout(now),
+            Self::Copies(end) => end.handle_timeout(now),
         }
     }
 
@@ -189,6 +211,7 @@ impl Host for End {
             Self::Session(end, _) => end.timeout(),
             Self::Plain(_) => None,
             Self::Block(end) => end.timeout(),
+            Self::Copies(end) => end.timeout(),
         }
     }
 
@@ -197,6 +220,7 @@ impl Host for End {
             Self::Session(end, _) => end.poll_transmit(now, bytes),
             Self::Plain(end) => end.poll_transmit(now, bytes),
             Self::Block(end) => end.poll_transmit(bytes),
+            Self::Copies(end) => end.poll_transmit(now, bytes),
         }
     }
 }

@@ -27,6 +27,7 @@ mod recording;
 pub(crate) mod relays;
 mod stamp;
 mod stream;
+pub(crate) mod tcp_copies;
 pub(crate) mod tcp_counters;
 pub(crate) mod tcp_flow;
 mod wire_bytes;

@@ -5,6 +5,7 @@
 //!                                          scoreboard.rs what is under way, RACK
 //!                                          rtt.rs        srtt, RTO
 //!                                          cubic.rs hystart.rs reno.rs
+//!                                          cuts.rs      where segments begin
 //! Receiver  order, delayed ACKs, SACK, DSACK
 //! LowRateRetry  a shim below a sender: what is not acknowledged is repeated
 //! Flows     the senders and receivers of one host;  FlowHost  carries their packets: links or a session
@@ -25,6 +26,7 @@
 
 mod congestion;
 mod cubic;
+mod cuts;
 mod flows;
 mod host;
 mod hystart;
@@ -43,5 +45,6 @@ pub use flows::Flows;
 pub use host::FlowHost;
 pub use low_rate::LowRateRetry;
 pub use receiver::{Receiver, WINDOW};
+pub use rtt::RTO_MIN;
 pub use sender::{Config, Sender, Statistics};
 pub use world::{FlowOptions, FlowWorld};

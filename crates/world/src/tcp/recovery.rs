@@ -101,11 +101,11 @@ pub(super) struct Control {
 
 impl Control {
     /// Begins a connection.
-    pub(super) fn new(now: Instant, congestion: Congestion) -> Self {
+    pub(super) fn new(now: Instant, congestion: Congestion, rto_min: Duration) -> Self {
         Self {
             board: Scoreboard::default(),
             window: Window::default(),
-            times: RoundTrips::default(),
+            times: RoundTrips::new(rto_min),
             counts: Counts::default(),
             state: State::Open,
             congestion: congestion.make(now),

@@ -12,16 +12,18 @@
 
 use units::Duration;
 
-/// Least variation that the timeout has above the smoothed round-trip time.
-pub(super) const RTO_MIN_US: u64 = 200_000;
+/// Least variation that the timeout has above the smoothed round-trip time, unless it is said.
+pub const RTO_MIN: Duration = Duration::from_millis(200);
 /// The longest timeout.
 const RTO_MAX: Duration = Duration::from_secs(120);
 /// The timeout before a round trip is known [RFC 6298 §2.1].
 const RTO_INITIAL: Duration = Duration::from_secs(1);
 
 /// What is known of a connection's round trips.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RoundTrips {
+    /// The least variation, in µs.
+    least: i64,
     /// Eight times the smoothed time, in µs.
     srtt8: i64,
     /// Four times the mean deviation, in µs.
@@ -35,6 +37,20 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
+    /// Knows nothing yet but the least variation.
+    pub(super) const fn new(least: Duration) -> Self {
+        Self {
+            least: least.as_micros() as i64,
+            srtt8: 0,
+            mdev4: 0,
+            mdev4_max: 0,
+            rttvar: 0,
+            round_ends: 0,
+            min: None,
+            backoff: 0,
+        }
+    }
+
     /// Takes a sample; `una` and `next` are the oldest segment that is not acknowledged and the next
     /// new one. What was backed off is forgotten [RFC 6298 §5.7].
     pub(super) fn on_sample(&mut self, rtt: Duration, una: u64, next: u64) {
@@ -42,7 +58,7 @@ impl RoundTrips {
         self.backoff = 0;
         if self.srtt8 == 0 {
             (self.srtt8, self.mdev4, self.round_ends) = (sample * 8, sample * 2, next);
-            self.rttvar = self.mdev4.max(RTO_MIN_US as i64);
+            self.rttvar = self.mdev4.max(self.least);
             self.mdev4_max = self.rttvar;
             return;
         }
@@ -60,7 +76,7 @@ impl RoundTrips {
         }
         if una > self.round_ends {
             self.rttvar -= (self.rttvar - self.mdev4_max).max(0) / 4;
-            (self.round_ends, self.mdev4_max) = (next, RTO_MIN_US as i64);
+            (self.round_ends, self.mdev4_max) = (next, self.least);
         }
     }
 
@@ -99,7 +115,7 @@ mod tests {
 
     #[test]
     fn timeout_is_srtt_and_200_ms_and_doubles_up_to_120_s() {
-        let mut times = RoundTrips::default();
+        let mut times = RoundTrips::new(RTO_MIN);
         assert_eq!(times.rto(), Duration::from_secs(1));
         for segment in 0..200 {
             times.on_sample(Duration::from_millis(40), segment, segment + 1);
@@ -112,11 +128,14 @@ mod tests {
         }
         times.on_sample(Duration::from_millis(40), 200, 201);
         assert_eq!(times.rto(), Duration::from_millis(240));
+        let mut short = RoundTrips::new(Duration::from_millis(40));
+        short.on_sample(Duration::from_millis(20), 0, 1);
+        assert_eq!(short.rto(), Duration::from_millis(60));
     }
 
     #[test]
     fn timeout_covers_round_trips_that_vary() {
-        let mut times = RoundTrips::default();
+        let mut times = RoundTrips::new(RTO_MIN);
         for segment in 0..1_000 {
             let rtt = Duration::from_millis(if segment % 2 == 0 { 50 } else { 500 });
             times.on_sample(rtt, segment, segment + 1);

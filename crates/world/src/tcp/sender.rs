@@ -10,8 +10,8 @@ use std::net::SocketAddrV4;
 use units::{Duration, Instant};
 
 use super::congestion::{Congestion, INITIAL_WINDOW};
+use super::cuts::Cuts;
 use super::recovery::{Ack, Control, Next, milliseconds};
-use super::rtt::RTO_MIN_US;
 use super::segment::{SACK_BLOCKS, Segment, Syn, announced_mss, payload_of};
 
 /// How long the first SYN waits for its answer; each one more twice as long [RFC 6298 §2.1].
@@ -36,6 +36,8 @@ pub struct Config {
     pub congestion: Congestion,
     /// Bytes that it sends, and more once [`Sender::write`] says so; none: it never ends.
     pub bytes: Option<u64>,
+    /// The least that its timeout is above the smoothed round trip; Linux has 200 ms (`tcp_rto_min_us`).
+    pub rto_min: Duration,
 }
 
 /// What a sender has done so far.
@@ -87,6 +89,7 @@ pub struct Sender {
     config: Config,
     handshake: Handshake,
     control: Control,
+    cuts: Cuts,
     mss: u64,
     /// The peer's window: bits of its scale, and the byte where it ends.
     scale: u8,
@@ -111,7 +114,8 @@ impl Sender {
         Self {
             config,
             handshake: Handshake::Due(0),
-            control: Control::new(now, config.congestion),
+            control: Control::new(now, config.congestion, config.rto_min),
+            cuts: Cuts::default(),
             mss,
             scale: 0,
             window_end: 0,
@@ -202,8 +206,7 @@ impl Sender {
         }
     }
 
-    /// Gives a sender that ends more bytes. Segments are as long as they can be: what is not a multiple of
-    /// their payload must be the last.
+    /// Gives a sender that ends more bytes, which leave at once where the window is open.
     pub fn write(&mut self, bytes: u64) {
         if let Some(total) = &mut self.config.bytes {
             *total += bytes;
@@ -212,7 +215,12 @@ impl Sender {
 
     /// Ends it with what it has sent so far.
     pub fn finish(&mut self) {
-        self.config.bytes = Some(self.start_of(self.control.board.next()));
+        self.config.bytes = Some(self.cuts.end());
+    }
+
+    /// Returns how many bytes were written and not sent so far: the window, or the receiver's, is full.
+    pub fn unsent(&self) -> u64 {
+        self.config.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(self.cuts.end()))
     }
 
     /// Tells whether all bytes are acknowledged.
@@ -287,11 +295,12 @@ impl Sender {
         if ack < una {
             return;
         }
-        let end = ack.saturating_mul(self.mss) + (u64::from(segment.window) << self.scale);
+        let end = self.cuts.start_of(ack) + (u64::from(segment.window) << self.scale);
         self.window_end = self.window_end.max(end);
         let ack =
             Ack { now, ack, blocks: &blocks[..count], duplicate, echoed: segment.timestamps.1 };
         let wait = self.control.on_ack(&ack);
+        self.cuts.forget(self.control.board.una());
         if let Some(wait) = wait {
             self.set_reordering(now, wait);
         } else if self.control.board.una() > una || self.control.board.is_empty() {
@@ -322,17 +331,11 @@ impl Sender {
         let una = self.acknowledged();
         let ahead = number.wrapping_sub(self.number_of(una)) as i32;
         let byte = una.checked_add_signed(i64::from(ahead))?;
-        let segment = byte.div_ceil(self.mss);
-        (segment <= self.control.board.next()).then_some(segment)
+        self.cuts.segment_at(byte)
     }
 
     fn acknowledged(&self) -> u64 {
-        self.start_of(self.control.board.una())
-    }
-
-    /// Returns the first byte of a segment.
-    fn start_of(&self, segment: u64) -> u64 {
-        segment.saturating_mul(self.mss).min(self.config.bytes.unwrap_or(u64::MAX))
+        self.cuts.start_of(self.control.board.una())
     }
 
     fn number_of(&self, byte: u64) -> u32 {
@@ -341,9 +344,8 @@ impl Sender {
 
     /// Tells whether there is a new segment, and room for it at the receiver.
     fn has_new(&self) -> bool {
-        let next = self.control.board.next();
-        let (start, end) = (self.start_of(next), self.start_of(next + 1));
-        start < end && end <= self.window_end
+        let bytes = self.mss.min(self.unsent());
+        bytes > 0 && self.cuts.end() + bytes <= self.window_end
     }
 
     fn send(&mut self, now: Instant, next: Next) -> Vec<u8> {
@@ -353,6 +355,7 @@ impl Sender {
             Next::Repeat(segment) => (segment, false),
         };
         self.control.on_sent(now, next);
+        self.cut(is_new);
         self.count(is_new);
         let pending = self.timer.map(|(timer, _)| timer);
         if is_new {
@@ -376,10 +379,17 @@ impl Sender {
             false => (end.saturating_sub(1), Next::Repeat(end.saturating_sub(1))),
         };
         self.control.on_probe(now, next);
+        self.cut(next == Next::New);
         self.count(next == Next::New);
         self.statistics.probes += 1;
         self.rearm(now, None);
         self.data(now, at)
+    }
+
+    fn cut(&mut self, is_new: bool) {
+        if is_new {
+            self.cuts.push(self.mss.min(self.unsent()));
+        }
     }
 
     fn count(&mut self, is_new: bool) {
@@ -389,13 +399,13 @@ impl Sender {
 
     fn data(&mut self, now: Instant, at: u64) -> Vec<u8> {
         self.owes_ack = false;
-        let len = self.start_of(at + 1) - self.start_of(at);
+        let len = self.cuts.start_of(at + 1) - self.cuts.start_of(at);
         self.segment(now, at, len as usize, None).write()
     }
 
     fn segment(&self, now: Instant, at: u64, len: usize, syn: Option<Syn>) -> Segment {
         // A SYN takes the number before the first byte's.
-        let number = self.number_of(self.start_of(at));
+        let number = self.number_of(self.cuts.start_of(at));
         Segment {
             source: self.config.source,
             destination: self.config.destination,
@@ -437,7 +447,7 @@ impl Sender {
             return false;
         }
         let alone = self.control.board.next() - self.control.board.una() == 1;
-        let slack = if alone { Duration::from_micros(RTO_MIN_US) } else { PROBE_SLACK };
+        let slack = if alone { self.config.rto_min } else { PROBE_SLACK };
         let wait = self.control.times.srtt().map_or(SYN_TIMEOUT, |srtt| srtt * 2 + slack);
         self.set(Timer::Probe, now + wait.min(self.control.times.rto()));
         true

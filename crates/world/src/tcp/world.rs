@@ -9,6 +9,7 @@ use units::{Duration, Instant, Rate};
 use super::congestion::Congestion;
 use super::host::FlowHost;
 use super::receiver::{Receiver, WINDOW};
+use super::rtt::RTO_MIN;
 use super::sender::{Config, Sender, Statistics};
 
 /// Ports of the first flow; those of others follow.
@@ -102,7 +103,7 @@ impl FlowWorld {
             |host: usize, port: u16| SocketAddrV4::new(self.addresses[host], port + flow as u16);
         let (source, destination) = (end(from, SOURCE_PORT), end(1 - from, DESTINATION_PORT));
         let FlowOptions { congestion, mtu, bytes, window } = options;
-        let config = Config { source, destination, mtu, congestion, bytes };
+        let config = Config { source, destination, mtu, congestion, bytes, rto_min: RTO_MIN };
         let now = self.world.host_now(from);
         let receivers = &mut self.world.host_mut(1 - from).flows.receivers;
         receivers.push(Receiver::new(destination, mtu, window));

@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use netem::Scenario;
 use sys::clock::now;
+use sys::netns::set_parameter;
 use units::{Duration, Instant};
 
 use super::plan::{IntervalPlan, IntervalRun, Turn};
@@ -17,7 +18,7 @@ use crate::testbed::carrier::Carrier;
 use crate::testbed::channel::{Inlet, Outlet};
 use crate::testbed::greeting::greet;
 use crate::testbed::interruption;
-use crate::testbed::links::{Side, Testbed};
+use crate::testbed::links::{Copy, Side, Testbed};
 use crate::testbed::{Recording, Stamp, Stream};
 use emulator::Audit;
 use sys::print::tell;
@@ -44,6 +45,7 @@ pub(crate) fn run_intervals(
         tell(format_args!("starting {scheme}"));
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
+        set_rto_min(&copy, plan.rto_min).map_err(describe)?;
         let mut carrier = Carrier::start(*scheme, &copy, &streams(plan)).map_err(describe)?;
         greet(&mut carrier, &recording).map_err(describe)?;
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
@@ -75,6 +77,17 @@ pub(crate) fn run_intervals(
     let audit = testbed.finish();
     drop(kept);
     Ok((runs, audit))
+}
+
+/// Tells the kernels at both ends how short a timeout may be.
+fn set_rto_min(copy: &Copy<'_>, rto_min: Option<Duration>) -> Result<(), String> {
+    let Some(least) = rto_min else { return Ok(()) };
+    for side in Side::BOTH {
+        let text = least.as_micros().to_string();
+        copy.enter(side, || set_parameter("net/ipv4/tcp_rto_min_us", &text))
+            .map_err(|error| format!("{error} (--rto-min-ms needs Linux 6.11)"))?;
+    }
+    Ok(())
 }
 
 /// Returns the streams of a plan.

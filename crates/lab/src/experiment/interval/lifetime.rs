@@ -100,6 +100,7 @@ pub(crate) fn run(args: &LifetimeArgs) -> Result<Report, Failure> {
         interval: Duration::from_millis(500),
         give_up: give_up(scheme),
         bulk_mbps: 0.0,
+        rto_min: None,
         contents: contents.clone(),
     };
     let parameters =

@@ -39,6 +39,7 @@ pub(super) const DESCRIPTION: Description = Description {
     sim: Known {
         unasked: &[
             Scheme::FULMAR,
+            Scheme::CONCLONE_TCP,
             Scheme::MIN_RTT,
             Scheme::ROUND_ROBIN,
             Scheme::REDUNDANT,
@@ -48,11 +49,18 @@ pub(super) const DESCRIPTION: Description = Description {
         asked: &[Scheme::FULMAR_TARGET],
     },
     emu: Known {
-        unasked: &[Scheme::FULMAR, Scheme::MIN_RTT, Scheme::KERNEL_MPTCP, Scheme::UDP],
+        unasked: &[
+            Scheme::FULMAR,
+            Scheme::CONCLONE_TCP,
+            Scheme::MIN_RTT,
+            Scheme::KERNEL_MPTCP,
+            Scheme::UDP,
+        ],
         asked: &[
             Scheme::FULMAR_TARGET,
             Scheme::REDUNDANT,
             Scheme::ROUND_ROBIN,
+            Scheme::KERNEL_MPTCP_BBR,
             Scheme::KERNEL_TCP_CUBIC,
             Scheme::KERNEL_TCP_BBR,
             Scheme::KERNEL_TCP_RENO,
@@ -99,6 +107,9 @@ pub(crate) struct ConcloneIntervalArgs {
     scenario: ScenarioArgs,
     #[command(flatten)]
     lossy: LossyArgs,
+    /// Loss of the way back, on which answers go, where it is another.
+    #[arg(long, value_name = "P", value_parser = loss, conflicts_with = "scenario")]
+    loss_back: Option<f64>,
     /// One-way delay of each link, milliseconds.
     #[arg(long, default_value_t = 10.0, value_name = "MS", value_parser = positive,
           conflicts_with = "scenario")]
@@ -110,6 +121,9 @@ pub(crate) struct ConcloneIntervalArgs {
     #[arg(long, default_value_t = 100, value_name = "BYTES",
           value_parser = clap::value_parser!(u16).range(20..=1000))]
     bytes: u16,
+    /// The least that a TCP's timeout is above its round trip, milliseconds; default that of the kernel, 200.
+    #[arg(long, value_name = "MS", value_parser = positive)]
+    rto_min_ms: Option<f64>,
     /// Bulk that flows beside the messages, Mbit/s.
     #[arg(long, default_value_t = 0.0, value_name = "MBPS")]
     bulk_mbps: f64,
@@ -155,7 +169,8 @@ pub(super) fn links(count: u8, delay_ms: f64, loss: f64) -> Scenario {
 
 /// Returns how many copies of a message leave at once.
 pub(super) fn copies(scheme: Scheme, links: u8) -> u32 {
-    if [Scheme::FULMAR, Scheme::REDUNDANT].contains(&scheme) { u32::from(links) } else { 1 }
+    let all = [Scheme::FULMAR, Scheme::REDUNDANT, Scheme::CONCLONE_TCP];
+    if all.contains(&scheme) { u32::from(links) } else { 1 }
 }
 
 /// Returns how long an application waits for a message before it counts it as lost.
@@ -210,7 +225,13 @@ fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
 
 /// Returns the links: those of the experiment, or of another scenario.
 fn scenario(args: &ConcloneIntervalArgs) -> Result<Scenario, Failure> {
-    let own = || links(args.lossy.links, args.delay_ms, args.lossy.loss);
+    let own = || {
+        let mut own = links(args.lossy.links, args.delay_ms, args.lossy.loss);
+        for link in &mut own.links {
+            link.up.loss.independent = args.loss_back.unwrap_or(args.lossy.loss);
+        }
+        own
+    };
     Ok(args.scenario.read()?.unwrap_or_else(own))
 }
 
@@ -221,6 +242,7 @@ fn plan(args: &ConcloneIntervalArgs, scheme: Scheme, contents: &Contents) -> Int
         interval: Duration::from_secs_f64(args.interval_s),
         give_up: give_up(scheme),
         bulk_mbps: args.bulk_mbps,
+        rto_min: args.rto_min_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
         contents: contents.clone(),
     }
 }
@@ -252,7 +274,7 @@ fn parameters(args: &ConcloneIntervalArgs, scenario: &Scenario) -> Value {
             "bulk_mbps": args.bulk_mbps,
         });
     }
-    json!({
+    let mut own = json!({
         "messages_per_seed": messages,
         "loss": args.lossy.loss,
         "delay_ms": args.delay_ms,
@@ -261,7 +283,14 @@ fn parameters(args: &ConcloneIntervalArgs, scenario: &Scenario) -> Value {
         "interval_s": args.interval_s,
         "bytes": args.bytes,
         "bulk_mbps": args.bulk_mbps,
-    })
+    });
+    let unusual = [("loss_back", args.loss_back), ("rto_min_ms", args.rto_min_ms)];
+    for (name, value) in unusual {
+        if let Some(value) = value {
+            own[name] = value.into();
+        }
+    }
+    own
 }
 
 /// Pools the runs of several seeds into one result.
@@ -353,6 +382,7 @@ mod tests {
             interval: Duration::from_millis(500),
             give_up: Duration::from_secs(3),
             bulk_mbps: 0.0,
+            rto_min: None,
             contents: Contents::Stamped(100),
         };
         let run = |scenario: &Scenario| {

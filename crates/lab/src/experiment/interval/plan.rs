@@ -21,6 +21,8 @@ pub(crate) struct IntervalPlan {
     pub(crate) give_up: Duration,
     /// Rate of bulk that flows beside the messages, Mbit/s.
     pub(crate) bulk_mbps: f64,
+    /// The least that a TCP's timeout is above its smoothed round trip; none: what its kernel has.
+    pub(crate) rto_min: Option<Duration>,
     /// What the messages are.
     pub(crate) contents: Contents,
 }

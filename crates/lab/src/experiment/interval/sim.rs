@@ -3,6 +3,7 @@
 //! Delivery is what the receiving application sees; the sending application learns of it from the
 //! harness at that instant, so that only one direction is measured [ConClone §5.1].
 
+use ::world::tcp::RTO_MIN;
 use netem::{Scenario, StepKind, World};
 use units::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use super::plan::{IntervalPlan, IntervalRun};
 use crate::scheme::Scheme;
 use crate::testbed::end::End;
 use crate::testbed::ideal_arq::IdealArq;
-use crate::testbed::world::{Places, connect, world};
+use crate::testbed::world::{Places, calm, connect, world};
 use crate::testbed::{Stamp, Stream};
 
 /// How long the two ends may take to connect.
@@ -39,7 +40,13 @@ pub(crate) fn run_interval(
     if scheme == Scheme::IDEAL_ARQ {
         return Ok(run_ideal(scenario, plan, seed));
     }
-    let mut world = world(scenario, scheme, seed)?;
+    let mut world = match scheme {
+        Scheme::CONCLONE_TCP => {
+            let rto_min = plan.rto_min.unwrap_or(RTO_MIN);
+            World::new(scenario, End::copies_pair(scenario, rto_min)?, &calm(seed))
+        }
+        _ => world(scenario, scheme, seed)?,
+    };
     connect(&mut world, Instant::ZERO + CONNECT);
     let start = world.now() + SETTLE;
     world.begin(start);

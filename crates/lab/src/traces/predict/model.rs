@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use netem::{SMALL_BYTES, SlotMatrix, SlotRow};
 use units::{Duration, Instant, Rate};
-use world::tcp::{Config, Congestion, LowRateRetry, Receiver, Sender, WINDOW};
+use world::tcp::{Config, Congestion, LowRateRetry, RTO_MIN, Receiver, Sender, WINDOW};
 
 use super::waiting::Waiting;
 use crate::traces::synth::heard;
@@ -121,7 +121,7 @@ impl Play {
         let mtu = (around.payload_bytes + HEADERS) as usize;
         let [source, destination] = ENDS;
         let congestion = around.congestion;
-        let config = Config { source, destination, mtu, congestion, bytes: None };
+        let config = Config { source, destination, mtu, congestion, bytes: None, rto_min: RTO_MIN };
         let mut play = Self {
             slot,
             delay: around.delay,
