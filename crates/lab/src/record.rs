@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::doubt::Doubtful;
 use crate::experiment::Experiment;
 use crate::report::{Mode, Report, table};
+use crate::statistics::median_interval;
 use crate::testbed;
 use emulator::Failure;
 use sys::print::print;
@@ -66,6 +67,10 @@ struct Row {
     met: bool,
     /// Whether the error could turn the verdict over.
     in_doubt: bool,
+    /// Between which values the seeds' median lies with 95 % confidence; none below six seeds.
+    interval: Option<(f64, f64)>,
+    /// Whether it agrees with the paper's.
+    verdict: String,
 }
 
 impl Record {
@@ -102,6 +107,7 @@ impl Figure {
         let figure =
             results.iter().find(matches).and_then(|result| Doubtful::of(result, &self.key));
         let (now, error) = figure.map_or((None, 0.0), |f| (Some(f.value), f.error));
+        let interval = results.iter().find(matches).and_then(|result| self.interval(result));
         let within = |now: f64| {
             self.at_most.is_none_or(|limit| now <= limit)
                 && self.at_least.is_none_or(|limit| now >= limit)
@@ -123,7 +129,33 @@ impl Figure {
             error,
             met: now.is_some_and(within),
             in_doubt: now.is_some_and(|now| within(now - error) != within(now + error)),
+            interval,
+            verdict: self
+                .paper
+                .zip(now)
+                .map(|(paper, now)| verdict(paper, now, interval))
+                .unwrap_or_default(),
         }
+    }
+
+    /// Returns between which values the figure lies, from those of the seeds.
+    fn interval(&self, result: &Value) -> Option<(f64, f64)> {
+        let seeds = result["by_seed"].as_array()?;
+        let figures = seeds.iter().map(|seed| Some(Doubtful::of(seed, &self.key)?.value));
+        median_interval(&figures.collect::<Option<Vec<f64>>>()?)
+    }
+}
+
+/// Says whether a figure is the paper's. One figure without an interval tells how far off it is, and no more.
+fn verdict(paper: f64, now: f64, interval: Option<(f64, f64)>) -> String {
+    let off = match paper {
+        0.0 => format!("{now:+.3}"),
+        paper => format!("{:+.1} %", (now / paper - 1.0) * 100.0),
+    };
+    match interval {
+        None => format!("{off}, no interval"),
+        Some((low, high)) if (low..=high).contains(&paper) => "agrees".to_owned(),
+        Some(_) => format!("differs: {off}"),
     }
 }
 
@@ -184,12 +216,16 @@ fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) -> Result<(), Str
         ("paper", "paper"),
         ("recorded", "recorded"),
         ("now", "now"),
+        ("interval", "95 % of seeds"),
+        ("verdict", "paper's?"),
         ("must", "must be"),
         ("met", "met"),
     ];
     let value = |row: &Row| {
         let mut value = json!(row);
         value["error"] = json!({"now": row.error});
+        let interval = row.interval.map(|(low, high)| format!("{low} … {high}"));
+        value["interval"] = json!(interval.unwrap_or_default());
         value
     };
     let values: Vec<Value> = rows.iter().map(value).collect();
@@ -254,6 +290,17 @@ mod tests {
         let mut stalled = result("two", 3);
         stalled["up"]["error"] = json!({"lost": 1});
         assert!(figure.row(&[stalled]).in_doubt, "met as seen, and not within the error");
+        let text = "scheme = \"tcp\"\nkey = \"s\"\npaper = 68.0";
+        let figure: Figure = toml::from_str(text).expect("a sound figure");
+        let of = |first: i32| {
+            let seeds: Vec<Value> = (first..first + 20).map(|s| json!({"s": s})).collect();
+            figure.row(&[json!({"scheme": "tcp", "s": first + 10, "by_seed": seeds})])
+        };
+        let (near, far) = (of(60), of(70));
+        assert_eq!((near.interval, near.verdict.as_str()), (Some((65.0, 74.0)), "agrees"));
+        assert_eq!(far.verdict, "differs: +17.6 %");
+        let single = figure.row(&[json!({"scheme": "tcp", "s": 68})]);
+        assert_eq!(single.verdict, "+0.0 %, no interval");
         let text = "scheme = \"udp\"\nkey = \"lost\"\npoint = { rtt_ms = 60.0 }";
         let figure: Figure = toml::from_str(text).expect("a sound figure");
         assert_eq!(figure.row(&[]).key, "rtt_ms=60.0 lost");

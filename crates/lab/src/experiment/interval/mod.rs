@@ -24,7 +24,7 @@ use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
-use crate::statistics::{maximum, mean, standard_deviation};
+use crate::statistics::{maximum, mean, median, standard_deviation};
 use emu::run_intervals;
 use emulator::Failure;
 use models::conclone;
@@ -310,6 +310,8 @@ fn pooled(args: &ConcloneIntervalArgs, scheme: Scheme, runs: &[(u64, IntervalRun
         let single =
             |(seed, run): &(u64, IntervalRun)| merged([json!({"seed": seed}), figures(run)]);
         result["by_seed"] = runs.iter().map(single).collect();
+        let completions: Vec<f64> = runs.iter().map(|(_, run)| run.completion_s).collect();
+        result["completion_median_s"] = json!(rounded_option(median(&completions), 6));
     }
     result
 }
