@@ -146,19 +146,6 @@ impl Figure {
     }
 }
 
-/// Says whether a figure is the paper's. One figure without an interval tells how far off it is, and no more.
-fn verdict(paper: f64, now: f64, interval: Option<(f64, f64)>) -> String {
-    let off = match paper {
-        0.0 => format!("{now:+.3}"),
-        paper => format!("{:+.1} %", (now / paper - 1.0) * 100.0),
-    };
-    match interval {
-        None => format!("{off}, no interval"),
-        Some((low, high)) if (low..=high).contains(&paper) => "agrees".to_owned(),
-        Some(_) => format!("differs: {off}"),
-    }
-}
-
 /// Runs every file's experiment; true when every figure reaches what it must.
 pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> {
     let records: Vec<(&PathBuf, Record)> = files
@@ -192,6 +179,19 @@ pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> 
         print(json!({"met": met, "reports": reports}))?;
     }
     Ok(met)
+}
+
+/// Says whether a figure is the paper's. One figure without an interval tells how far off it is, and no more.
+fn verdict(paper: f64, now: f64, interval: Option<(f64, f64)>) -> String {
+    let off = match paper {
+        0.0 => format!("{now:+.3}"),
+        paper => format!("{:+.1} %", (now / paper - 1.0) * 100.0),
+    };
+    match interval {
+        None => format!("{off}, no interval"),
+        Some((low, high)) if (low..=high).contains(&paper) => "agrees".to_owned(),
+        Some(_) => format!("differs: {off}"),
+    }
 }
 
 fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) -> Result<(), String> {

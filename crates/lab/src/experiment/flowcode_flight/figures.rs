@@ -14,7 +14,7 @@ use crate::traces::synth::Pass;
 use emulator::Stalls;
 
 /// The columns of the table.
-pub(super) const FIGURES: [Figure; 26] = [
+pub(super) const FIGURES: [Figure; 27] = [
     Figure::new("scheme", "scheme"),
     Figure::new("cc", "cc"),
     Figure::new("region", "region"),
@@ -26,6 +26,7 @@ pub(super) const FIGURES: [Figure; 26] = [
     Figure::new("range_m", "range m"),
     Figure::new("range_sd_m", "sd"),
     Figure::new("efficiency", "efficiency"),
+    Figure::new("efficiency_tcp", "of TCP's share"),
     Figure::new("range_share", "of range"),
     Figure::new("achievable_mbps", "achievable").exact(),
     Figure::new("achievable_sd_mbps", "sd").exact(),
@@ -44,7 +45,8 @@ pub(super) const FIGURES: [Figure; 26] = [
 ];
 
 /// What results have beside these.
-pub(super) const MORE: [Figure; 12] = [
+pub(super) const MORE: [Figure; 13] = [
+    Figure::new("goodput_read_mbps", "while reading"),
     Figure::new("direction", "direction"),
     Figure::new("links", "links"),
     Figure::new("seed", "seed").exact(),
@@ -85,7 +87,9 @@ impl<'a> Passed<'a> {
 }
 
 /// What a flight that was not flown has not.
-const MEASURED: [&str; 13] = [
+const MEASURED: [&str; 15] = [
+    "goodput_read_mbps",
+    "efficiency_tcp",
     "goodput_mbps",
     "goodput_sd_mbps",
     "range_m",
@@ -108,8 +112,9 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
     let predicted = field.predicted(point, cc, payload.round() as u64);
     let passes: Vec<_> =
         links.passes.iter().map(|pass| Passed::of(field, flow, &predicted, links, pass)).collect();
+    // The paper's: of all that was achievable, headers among it [FlowCode §V].
     let efficiency = |pass: &Passed<'_>| {
-        let most = pass.achievable.bytes * flow.payload_share;
+        let most = pass.achievable.bytes;
         (most > 0.0).then(|| pass.delivered.bytes / most)
     };
     let all = efficiencies(field, point, flow);
@@ -121,7 +126,8 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
         let of = |value: &dyn Fn(&Passed<'_>) -> f64| -> Vec<f64> {
             own.iter().map(|pass| value(pass)).collect()
         };
-        let goodput = of(&|pass| mbps(&pass.delivered));
+        let goodput = of(&|pass| mbps(&Share { bytes: pass.delivered.bytes, ..pass.achievable }));
+        let reading = of(&|pass| mbps(&pass.delivered));
         let range = of(&|pass| pass.delivered.way_m);
         let most = of(&|pass| mbps(&pass.achievable));
         let most_range = of(&|pass| pass.achievable.way_m);
@@ -130,6 +136,8 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
         let efficiencies: Vec<f64> = own.iter().filter_map(|pass| efficiency(pass)).collect();
         let each = |values: &[f64]| values.iter().map(|one| rounded(*one, 4)).collect::<Vec<_>>();
         let printed = paper::row(point.scheme, region);
+        let share_of_tcp = median(&efficiencies).filter(|_| flow.payload_share > 0.0);
+        let share_of_tcp = share_of_tcp.map(|it| it / flow.payload_share);
         let share = mean(&range).zip(mean(&most_range)).map(|(range, most)| range / most);
         json!({
             "scheme": point.scheme,
@@ -146,6 +154,8 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             "range_m": rounded_option(mean(&range), 1),
             "range_sd_m": rounded_option(standard_deviation(&range), 1),
             "efficiency": rounded_option(median(&efficiencies), 4),
+            "efficiency_tcp": rounded_option(share_of_tcp, 4),
+            "goodput_read_mbps": rounded_option(mean(&reading), 4),
             "range_share": rounded_option(share, 4),
             "achievable_mbps": rounded_option(mean(&most), 4),
             "achievable_sd_mbps": rounded_option(standard_deviation(&most), 4),
@@ -154,7 +164,7 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             "efficiency_all": rounded_option(median(&all), 4),
             "predicted_mbps": rounded_option(mean(&foretold), 4),
             "efficiencies": each(&efficiencies),
-            "goodputs_mbps": each(&goodput),
+            "goodputs_mbps": each(&reading),
             "predicted_each_mbps": each(&foretold),
             "goodput_over_lrr": null,
             "range_over_lrr": null,
@@ -201,11 +211,11 @@ pub(super) fn rows_in_real_time(
     rows
 }
 
-/// Returns the efficiency of each pass in which anything was achievable.
+/// Returns the efficiency of each pass in which anything was achievable, by the paper's definition.
 pub(super) fn efficiencies(field: &Field, point: &Point, flow: &Flow) -> Vec<f64> {
     let links = field.links(point.scheme);
     let of_pass = |pass| {
-        let most = field.achievable(links, pass).bytes * flow.payload_share;
+        let most = field.achievable(links, pass).bytes;
         (most > 0.0).then(|| field.delivered(&flow.delivered, pass).bytes / most)
     };
     links.passes.iter().filter_map(of_pass).collect()
@@ -254,6 +264,7 @@ pub(super) fn medians(rows: &[Value]) -> Vec<Value> {
             }
         }
         row["seed"] = json!("all");
+        row["by_seed"] = json!(group);
         Some(row)
     };
     groups.iter().filter(|group| group.len() > 1).filter_map(of).collect()
@@ -278,7 +289,7 @@ mod tests {
         assert!(medians(&cubic[..1]).is_empty());
         let rows = [&cubic[..], &reno[..]].concat();
         let expected = json!({"scheme": "fulmar", "cc": "cubic", "region": "A", "k": 4, "f": null, "seed": "all",
-                              "goodput_mbps": 2.0, "efficiencies": null, "skipped": null});
+                              "goodput_mbps": 2.0, "efficiencies": null, "skipped": null, "by_seed": cubic});
         let all = medians(&rows);
         assert_eq!((all.len(), &all[0]), (2, &expected));
         assert_eq!(all[1]["goodput_mbps"], json!(null), "where one of them has none");

@@ -24,12 +24,14 @@
 //!    with src measured over one symbol, and puts the repair symbol beside the source symbol. While
 //!    no source symbol comes for twice the mean interval, time adds r per mean interval, which the
 //!    bucket takes to be 25 ms at most, so that the last message before a pause is repaired too.
-//! 3. The paper takes Bw as given, and has no congestion control. Here Bw shows where the path has a
+//! 3. r is a constant that the configuration gives, 0.5 unless it says otherwise: a choice. The paper's "matches the
+//!    observed packet loss rate" [LRT §III-E, eq. 2] collapses at r = loss (experiments/lrt/README.md).
+//! 4. The paper takes Bw as given, and has no congestion control. Here Bw shows where the path has a
 //!    queue: then repair leaves only while what is in flight is below β of the congestion window.
 //!    Without a queue the session lets symbols leave up to six times the window.
-//! 4. Coders in flight are bounded by what a receiver may be made to hold: a sender whose oldest
+//! 5. Coders in flight are bounded by what a receiver may be made to hold: a sender whose oldest
 //!    coder is so far behind takes no more messages.
-//! 5. LRT knows one path. Where a session has several, everything goes by the one that the
+//! 6. LRT knows one path. Where a session has several, everything goes by the one that the
 //!    scheduler gives new data.
 
 mod bucket;
