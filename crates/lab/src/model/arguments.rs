@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use models::asran::Stretch;
+use models::conclone::channel::Radio;
+use models::conclone::inertia::Vehicle;
 
 use crate::arguments::{loss, positive};
 
@@ -161,8 +163,43 @@ pub(crate) struct ChannelArgs {
     /// From one distance to the next, metres.
     #[arg(long, default_value_t = 1.0, value_name = "M", value_parser = positive)]
     pub(super) step: f64,
+    /// κ1 of the bit error rate.
+    #[arg(long, default_value_t = 0.2, value_name = "K1", value_parser = positive)]
+    pub(super) kappa_1: f64,
+    /// κ2 of the bit error rate.
+    #[arg(long, default_value_t = 1.5, value_name = "K2", value_parser = positive)]
+    pub(super) kappa_2: f64,
+    /// ρ: bits of a symbol.
+    #[arg(long, default_value_t = 6.0, value_name = "BITS", value_parser = positive)]
+    pub(super) rho: f64,
+    /// L: bits of a frame.
+    #[arg(long, default_value_t = 12_000.0, value_name = "BITS", value_parser = positive)]
+    pub(super) frame_bits: f64,
+    /// N_re: how often a frame is sent again below the packet.
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub(super) retries: u32,
+    /// N_fr: frames of a packet.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) frames: u32,
+    /// h·p_tr: the signal at 1 m; unless given, so that 29 % of the packets are lost at 80 m, air to ground.
+    #[arg(long, value_name = "SIGNAL", value_parser = positive)]
+    pub(super) signal: Option<f64>,
     #[command(flatten)]
     pub(super) output: Output,
+}
+
+impl ChannelArgs {
+    /// Returns the radio that is asked about.
+    pub(super) fn radio(&self) -> Radio {
+        Radio {
+            kappa_1: self.kappa_1,
+            kappa_2: self.kappa_2,
+            bits_per_symbol: self.rho,
+            frame_bits: self.frame_bits,
+            retries: self.retries,
+            frames: self.frames,
+        }
+    }
 }
 
 /// Eq. 15 and 16.
@@ -171,8 +208,36 @@ pub(crate) struct InertiaArgs {
     /// Interfaces.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) n: u32,
+    /// m_r: mass of a rotor with its motor, kilograms. The paper does not print it: 0.03 is fitted to its Table 1.
+    #[arg(long, default_value_t = 0.03, value_name = "KG", value_parser = positive)]
+    pub(super) rotor_kg: f64,
+    /// m_i: mass of an interface, kilograms.
+    #[arg(long, default_value_t = 0.016, value_name = "KG", value_parser = positive)]
+    pub(super) interface_kg: f64,
+    /// M_T: mass of the vehicle with one interface, kilograms.
+    #[arg(long, default_value_t = 1.013, value_name = "KG", value_parser = positive)]
+    pub(super) total_kg: f64,
+    /// L: from the centre of mass to a rotor, metres.
+    #[arg(long, default_value_t = 0.25, value_name = "M", value_parser = positive)]
+    pub(super) arm_m: f64,
+    /// R_C: radius of the body, metres.
+    #[arg(long, default_value_t = 0.07, value_name = "M", value_parser = positive)]
+    pub(super) body_radius_m: f64,
     #[command(flatten)]
     pub(super) output: Output,
+}
+
+impl InertiaArgs {
+    /// Returns the vehicle that is asked about.
+    pub(super) fn vehicle(&self) -> Vehicle {
+        Vehicle {
+            arm_m: self.arm_m,
+            body_radius_m: self.body_radius_m,
+            total_kg: self.total_kg,
+            interface_kg: self.interface_kg,
+            rotor_kg: self.rotor_kg,
+        }
+    }
 }
 
 /// Eq. 7 with outages.

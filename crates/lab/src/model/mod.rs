@@ -14,7 +14,7 @@ use arguments::{
     SuccessArgs,
 };
 use emulator::Failure;
-use models::conclone::{self, channel, inertia, lifetime, outages};
+use models::conclone::{self, channel, lifetime, outages};
 use models::{asran, conclone::outages::Messages};
 use sys::print::{print, tell};
 
@@ -147,34 +147,39 @@ fn channel(args: &ChannelArgs) -> Result<Value, Failure> {
     if args.from > args.to {
         return Err(Failure::Usage(format!("--from {}: is beyond --to {}", args.from, args.to)));
     }
-    let signal = channel::anchored_signal();
+    let radio = args.radio();
+    let signal = args.signal.unwrap_or_else(|| radio.anchored_signal());
     let steps = ((args.to - args.from) / args.step + 1e-9).min(arguments::POINTS_MAX) as u32;
     let point = |n: u32| {
         let distance_m = args.from + f64::from(n) * args.step;
         let loss_db = channel::excess_path_loss_db(args.alpha, distance_m);
-        let bit_error_rate = channel::bit_error_rate(signal * 10.0_f64.powf(-loss_db / 10.0));
+        let bit_error_rate = radio.bit_error_rate(signal * 10.0_f64.powf(-loss_db / 10.0));
         json!({
             "distance_m": distance_m,
             "path_loss_db": loss_db,
             "bit_error_rate": bit_error_rate,
-            "frame_error": channel::frame_error(bit_error_rate),
-            "packet_error": channel::packet_error_at(signal, args.alpha, distance_m),
+            "frame_error": radio.frame_error(bit_error_rate),
+            "packet_error": radio.packet_error_at(signal, args.alpha, distance_m),
         })
     };
     let points: Vec<Value> = (0..=steps).map(point).collect();
     Ok(json!({
         "model": "channel",
         "alpha": args.alpha,
-        "note": "path loss beyond that at 1 m; the signal is set so that 29 % of the packets are lost at 80 m, air to \
-                 ground, the only point that the paper prints",
+        "signal": signal,
+        "note": match args.signal {
+            None => "path loss beyond that at 1 m; the signal is set so that 29 % of the packets are lost at 80 m, air to \
+                     ground, the only point that the paper prints",
+            Some(_) => "path loss beyond that at 1 m; the signal as given",
+        },
         "points": points,
     }))
 }
 
 /// Eq. 15 and 16.
 fn inertia(args: &InertiaArgs) -> Value {
-    let [i_xx, i_yy, i_zz] = inertia::inertia_with_interfaces(args.n);
-    json!({"model": "inertia", "n": args.n, "i_xx": i_xx, "i_yy": i_yy, "i_zz": i_zz})
+    let [i_xx, i_yy, i_zz] = args.vehicle().inertia_with_interfaces(args.n);
+    json!({"model": "inertia", "n": args.n, "rotor_kg": args.rotor_kg, "i_xx": i_xx, "i_yy": i_yy, "i_zz": i_zz})
 }
 
 /// Eq. 7 with the time of outages added.
@@ -312,6 +317,17 @@ mod tests {
         }
         let Model::Inertia(args) = model("inertia --n 4") else { panic!("another") };
         close(&inertia(&args)["i_zz"], 0.0176, 5e-5);
+        let asked = "inertia --n 3 --rotor-kg 0.05 --interface-kg 0.02 --total-kg 2 --arm-m 0.3 --body-radius-m 0.1";
+        let Model::Inertia(args) = model(asked) else { panic!("another") };
+        // 2/5·2.04·0.01 + 2·0.09·(0.05 + 0.02)
+        close(&inertia(&args)["i_yy"], 0.00816 + 0.0126, 1e-12);
+        let asked = "channel --from 50 --to 50 --signal 9000 --kappa-1 0.3 --kappa-2 1.2 --rho 4 --frame-bits 8000 --retries 2 --frames 3";
+        let Model::Channel(args) = model(asked) else { panic!("another") };
+        let bit = 0.3 * (-1.2 * 9000.0 * 50.0_f64.powf(-2.03) / 15.0).exp();
+        let frame = 1.0 - (1.0 - bit).powf(8000.0);
+        let point = channel(&args).expect("sound")["points"][0].clone();
+        close(&point["bit_error_rate"], bit, 1e-12);
+        close(&point["packet_error"], 1.0 - (1.0 - frame.powi(3)).powi(3), 1e-9);
         let Model::Channel(args) = model("channel --from 79 --to 81") else { panic!("another") };
         let result = channel(&args).expect("sound");
         assert_eq!(result["points"].as_array().map(Vec::len), Some(3));

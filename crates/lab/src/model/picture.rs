@@ -96,11 +96,12 @@ pub(super) fn interfaces(output: &Output) -> Result<(), String> {
 
 /// Fig. 8: eq. 11 to 14 over distance.
 pub(super) fn channel(output: &Output) -> Result<(), String> {
-    let signal = channel::anchored_signal();
+    let radio = channel::Radio::default();
+    let signal = radio.anchored_signal();
     let ways = [("air to ground, α = 2.03", 2.03), ("air to air, α = 2.01", 2.01)];
     let bit_error = |alpha: f64, distance: f64| {
         let loss_db = channel::excess_path_loss_db(alpha, distance);
-        channel::bit_error_rate(signal * 10.0_f64.powf(-loss_db / 10.0))
+        radio.bit_error_rate(signal * 10.0_f64.powf(-loss_db / 10.0))
     };
     let panel = |title: &str, heights, of: &dyn Fn(f64, f64) -> f64, printed| FunctionPanel {
         title: title.to_owned(),
@@ -113,7 +114,7 @@ pub(super) fn channel(output: &Output) -> Result<(), String> {
             .into(),
         printed,
     };
-    let packet_error = |alpha: f64, metres: f64| channel::packet_error_at(signal, alpha, metres);
+    let packet_error = |alpha: f64, metres: f64| radio.packet_error_at(signal, alpha, metres);
     let printed = vec![(80.0, 0.29, "29 %".to_owned())];
     let panels = vec![
         panel("Bit error rate", Heights::Decades(-10, 0), &bit_error, Vec::new()),

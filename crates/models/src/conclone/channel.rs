@@ -27,64 +27,86 @@ const REFERENCE_M: f64 = 1.0;
 const ANCHOR_M: f64 = 80.0;
 /// Packet error at the anchor [ConClone §4.2.1].
 const ANCHOR_ERROR: f64 = 0.29;
-/// κ1 of the bit error approximation; see deviation 1.
-const KAPPA_1: f64 = 0.2;
-/// κ2 of the bit error approximation; see deviation 1.
-const KAPPA_2: f64 = 1.5;
-/// Bits of a symbol: 64-QAM, the fastest mode of 802.11g.
-const BITS_PER_SYMBOL: f64 = 6.0;
-/// Bits of a frame: 1,500 bytes.
-const FRAME_BITS: f64 = 12_000.0;
-/// Retransmissions of a frame below the packet; see deviation 2.
-const RETRIES: i32 = 0;
-/// Frames of a packet; see deviation 2.
-const FRAMES: i32 = 1;
+/// A radio, and how packets become frames on it; [`Radio::default`] is what the figures here stand on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Radio {
+    /// κ1 of the bit error approximation; see deviation 1.
+    pub kappa_1: f64,
+    /// κ2 of it; see deviation 1.
+    pub kappa_2: f64,
+    /// ρ, bits of a symbol: 6, 64-QAM, the fastest mode of 802.11g.
+    pub bits_per_symbol: f64,
+    /// L, bits of a frame: 12,000, 1,500 bytes.
+    pub frame_bits: f64,
+    /// N_re, retransmissions of a frame below the packet; see deviation 2.
+    pub retries: u32,
+    /// N_fr, frames of a packet; see deviation 2.
+    pub frames: u32,
+}
+
+impl Default for Radio {
+    fn default() -> Self {
+        Self {
+            kappa_1: 0.2,
+            kappa_2: 1.5,
+            bits_per_symbol: 6.0,
+            frame_bits: 12_000.0,
+            retries: 0,
+            frames: 1,
+        }
+    }
+}
+
+impl Radio {
+    /// Returns the bit error rate at a received signal h·p_tr [ConClone eq. 12].
+    pub fn bit_error_rate(&self, signal: f64) -> f64 {
+        self.kappa_1 * (-self.kappa_2 * signal / (self.bits_per_symbol.exp2() - 1.0)).exp()
+    }
+
+    /// Returns the probability that a frame has any bit wrong [ConClone eq. 13].
+    pub fn frame_error(&self, bit_error_rate: f64) -> f64 {
+        // ln_1p and exp_m1 keep the digits that 1 − (1 − BER)^L loses at small rates.
+        -(self.frame_bits * (-bit_error_rate).ln_1p()).exp_m1()
+    }
+
+    /// Returns the probability that a packet is lost after all retries [ConClone eq. 14].
+    pub fn packet_error(&self, frame_error: f64) -> f64 {
+        // As above: 1 − (1 − x)^N without its loss of digits.
+        let frame_lost = frame_error.powf(f64::from(self.retries) + 1.0);
+        -(f64::from(self.frames) * (-frame_lost).ln_1p()).exp_m1()
+    }
+
+    /// Returns the packet error at a distance for a signal `reference` at d0 (eq. 11–14 together).
+    pub fn packet_error_at(&self, reference: f64, alpha: f64, distance_m: f64) -> f64 {
+        let gain = 10.0_f64.powf(-excess_path_loss_db(alpha, distance_m) / 10.0);
+        self.packet_error(self.frame_error(self.bit_error_rate(reference * gain)))
+    }
+
+    /// Returns the signal h·p_tr at d0 for which the published anchor holds, with this radio.
+    pub fn anchored_signal(&self) -> f64 {
+        // Packet error falls with the signal: bisect between no signal and far too much.
+        let (mut low, mut high) = (0.0, 1e12);
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if self.packet_error_at(middle, AIR_TO_GROUND, ANCHOR_M) > ANCHOR_ERROR {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        0.5 * (low + high)
+    }
+}
 
 /// Returns the path loss beyond that at the reference distance, dB [ConClone eq. 11].
 pub fn excess_path_loss_db(alpha: f64, distance_m: f64) -> f64 {
     10.0 * alpha * (distance_m / REFERENCE_M).log10()
 }
 
-/// Returns the bit error rate at a received signal h·p_tr [ConClone eq. 12].
-pub fn bit_error_rate(signal: f64) -> f64 {
-    KAPPA_1 * (-KAPPA_2 * signal / (BITS_PER_SYMBOL.exp2() - 1.0)).exp()
-}
-
-/// Returns the probability that a frame has any bit wrong [ConClone eq. 13].
-pub fn frame_error(bit_error_rate: f64) -> f64 {
-    // ln_1p and exp_m1 keep the digits that 1 − (1 − BER)^L loses at small rates.
-    -(FRAME_BITS * (-bit_error_rate).ln_1p()).exp_m1()
-}
-
-/// Returns the probability that a packet is lost after all retries [ConClone eq. 14].
-pub fn packet_error(frame_error: f64, retries: i32, frames: i32) -> f64 {
-    1.0 - (1.0 - frame_error.powi(retries + 1)).powi(frames)
-}
-
-/// Returns the packet error at a distance for a signal `reference` at d0 (eq. 11–14 together).
-pub fn packet_error_at(reference: f64, alpha: f64, distance_m: f64) -> f64 {
-    let gain = 10.0_f64.powf(-excess_path_loss_db(alpha, distance_m) / 10.0);
-    packet_error(frame_error(bit_error_rate(reference * gain)), RETRIES, FRAMES)
-}
-
-/// Returns the signal at d0 for which the published anchor holds.
-pub fn anchored_signal() -> f64 {
-    // Packet error falls with the signal: bisect between no signal and far too much.
-    let (mut low, mut high) = (0.0, 1e9);
-    for _ in 0..200 {
-        let middle = 0.5 * (low + high);
-        if packet_error_at(middle, AIR_TO_GROUND, ANCHOR_M) > ANCHOR_ERROR {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    0.5 * (low + high)
-}
-
 /// Compares eq. 11–14 with the anchor and shows what follows from it.
 pub(super) fn checks() -> Vec<Check> {
-    let signal = anchored_signal();
+    let radio = Radio::default();
+    let signal = radio.anchored_signal();
     let mut checks = Vec::new();
     for (name, alpha) in [("air-to-ground", AIR_TO_GROUND), ("air-to-air", AIR_TO_AIR)] {
         let what = format!("path loss beyond PL(d0) at 80 m, {name}, dB");
@@ -93,20 +115,20 @@ pub(super) fn checks() -> Vec<Check> {
     let gain = 10.0_f64.powf(-excess_path_loss_db(AIR_TO_GROUND, ANCHOR_M) / 10.0);
     let what = "bit error rate at 80 m".to_owned();
     let note = "follows from the anchor and 12,000-bit frames alone, not from κ1, κ2, h";
-    checks.push(Check::ours_only("eq. 12", what, bit_error_rate(signal * gain), note));
+    checks.push(Check::ours_only("eq. 12", what, radio.bit_error_rate(signal * gain), note));
     let what = "packet error at 80 m, air-to-ground".to_owned();
-    let error = packet_error_at(signal, AIR_TO_GROUND, ANCHOR_M);
+    let error = radio.packet_error_at(signal, AIR_TO_GROUND, ANCHOR_M);
     checks.push(
         Check::new("eq. 13, 14", what, error, ANCHOR_ERROR, 5e-3)
             .because("by construction: h·p_tr is set from this, the only published point"),
     );
     for distance in [60.0, 70.0, 75.0, 85.0, 90.0, 100.0] {
         let what = format!("packet error at {distance} m, air-to-ground");
-        let error = packet_error_at(signal, AIR_TO_GROUND, distance);
+        let error = radio.packet_error_at(signal, AIR_TO_GROUND, distance);
         checks.push(Check::ours_only("Fig. 8", what, error, ""));
     }
     let what = "packet error at 80 m, air-to-air".to_owned();
-    let error = packet_error_at(signal, AIR_TO_AIR, ANCHOR_M);
+    let error = radio.packet_error_at(signal, AIR_TO_AIR, ANCHOR_M);
     checks.push(Check::ours_only("Fig. 8", what, error, "a smaller exponent: less loss"));
     checks
 }
@@ -117,23 +139,27 @@ mod tests {
 
     #[test]
     fn packet_error_grows_with_distance_and_falls_with_retries() {
-        let signal = anchored_signal();
+        let radio = Radio::default();
+        let signal = radio.anchored_signal();
         let errors: Vec<f64> =
-            (1..=100).map(|d| packet_error_at(signal, AIR_TO_GROUND, f64::from(d))).collect();
+            (1..=100).map(|d| radio.packet_error_at(signal, AIR_TO_GROUND, f64::from(d))).collect();
         assert!(errors.windows(2).all(|pair| pair[0] <= pair[1]));
-        assert!(packet_error(0.3, 1, 1) < packet_error(0.3, 0, 1));
-        assert!((packet_error(0.3, 0, 2) - 0.51).abs() < 1e-12);
+        let error = |retries, frames| Radio { retries, frames, ..radio }.packet_error(0.3);
+        assert!((error(1, 1) - 0.09).abs() < 1e-12);
+        assert!((error(0, 2) - 0.51).abs() < 1e-12);
+        assert!((error(2, 3) - (1.0 - 0.973_f64.powi(3))).abs() < 1e-12);
     }
 
     #[test]
     fn small_rates_keep_their_digits() {
         let expected = 12_000.0 * 1e-15;
-        assert!((frame_error(1e-15) / expected - 1.0).abs() < 1e-6);
+        assert!((Radio::default().frame_error(1e-15) / expected - 1.0).abs() < 1e-6);
     }
 
     #[test]
     fn air_to_air_reaches_farther() {
-        let signal = anchored_signal();
-        assert!(packet_error_at(signal, AIR_TO_AIR, 80.0) < ANCHOR_ERROR);
+        let radio = Radio::default();
+        let signal = radio.anchored_signal();
+        assert!(radio.packet_error_at(signal, AIR_TO_AIR, 80.0) < ANCHOR_ERROR);
     }
 }
