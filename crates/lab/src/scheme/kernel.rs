@@ -19,6 +19,7 @@ pub(crate) enum KernelTransport {
     Mptcp,
     MptcpBbr,
     TcpLrr,
+    TcpLrrIdeal,
     ConcloneTcp,
 }
 
@@ -66,6 +67,11 @@ impl KernelTransport {
                 meaning: "ConClone as published: a TCP connection for each link, control on all",
                 help: "ConClone as published: a TCP connection for each link, control copied on every one, data on that of the least round trip",
             },
+            Self::TcpLrrIdeal => About {
+                name: "tcp_lrr_ideal",
+                meaning: "the same, over a radio that repeats at once",
+                help: "The same as tcp_lrr, over a radio that repeats in the very next slots and never backs off",
+            },
             Self::TcpLrr => About {
                 name: "tcp_lrr",
                 meaning: "TCP on the best link, which repeats what is lost, over a low-rate retry",
@@ -79,7 +85,7 @@ impl KernelTransport {
     pub(crate) const fn connection(self) -> Option<(Transport, &'static str)> {
         match self {
             Self::Udp => None,
-            Self::Tcp | Self::TcpCubic | Self::TcpLrr | Self::ConcloneTcp => {
+            Self::Tcp | Self::TcpCubic | Self::TcpLrr | Self::TcpLrrIdeal | Self::ConcloneTcp => {
                 Some((Transport::Tcp, "cubic"))
             }
             Self::TcpBbr => Some((Transport::Tcp, "bbr")),

@@ -76,6 +76,7 @@ impl Scheme {
     pub(crate) const KERNEL_MPTCP: Self = Self::Kernel(KernelTransport::Mptcp);
     pub(crate) const KERNEL_MPTCP_BBR: Self = Self::Kernel(KernelTransport::MptcpBbr);
     pub(crate) const CONCLONE_TCP: Self = Self::Kernel(KernelTransport::ConcloneTcp);
+    pub(crate) const TCP_LRR_IDEAL: Self = Self::Kernel(KernelTransport::TcpLrrIdeal);
     pub(crate) const TCP_LRR: Self = Self::Kernel(KernelTransport::TcpLrr);
     pub(crate) const WIREGUARD_GO: Self = Self::Tunnel(OtherTunnel::WireguardGo);
     pub(crate) const KCPTUN: Self = Self::Tunnel(OtherTunnel::Kcptun);
@@ -91,7 +92,7 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 34] = [
+    const ALL: [Self; 35] = [
         Self::FULMAR,
         Self::FULMAR_TARGET,
         Self::FULMAR_BACKUP,
@@ -116,6 +117,7 @@ impl Scheme {
         Self::KERNEL_MPTCP,
         Self::KERNEL_MPTCP_BBR,
         Self::TCP_LRR,
+        Self::TCP_LRR_IDEAL,
         Self::CONCLONE_TCP,
         Self::WIREGUARD_GO,
         Self::KCPTUN,
@@ -149,7 +151,10 @@ impl Scheme {
         match (self, mode) {
             (
                 Self::Kernel(
-                    KernelTransport::Udp | KernelTransport::TcpLrr | KernelTransport::ConcloneTcp,
+                    KernelTransport::Udp
+                    | KernelTransport::TcpLrr
+                    | KernelTransport::TcpLrrIdeal
+                    | KernelTransport::ConcloneTcp,
                 )
                 | Self::Session(_),
                 _,

@@ -22,6 +22,8 @@ pub struct LinkModel {
     /// How often a transmitter with a [slot clock](LinkRate::Slots) repeats a packet that the recording's
     /// slots lose: it is held for up to so many slots more than one, until one lets it through.
     pub retries: u64,
+    /// How long one slot of its back-off is before a repeat, as 802.11's DCF has it; zero: it repeats at once.
+    pub backoff: Duration,
     /// How much may wait for the transmitter.
     pub queue: QueueLimit,
     /// Which packets are lost after they were transmitted.
@@ -74,6 +76,7 @@ impl Default for LinkModel {
             keep_order: true,
             rate: LinkRate::Unlimited,
             retries: 0,
+            backoff: Duration::ZERO,
             queue: QueueLimit::default(),
             loss: LossModel::default(),
             outages: Vec::new(),

@@ -5,6 +5,7 @@
 //! edges    origin + i·slot; before the scenario's time zero, i·slot
 //! large    from the first edge at which the transmitter is free to the next one; with retries
 //!          to the end of the first slot with a 1, at most 1 + retries slots
+//!          to which back-off adds whole slots, as soon as it has added up to one
 //! small    at once, and past what waits: takes no slot
 //! region   small packets pass where any clocked link of the hosts that links join is connected
 //! ```
@@ -36,6 +37,8 @@ pub(super) struct Clock {
     model: SlotClock,
     /// How often a packet is repeated, and in which slots that is not needed.
     retries: u64,
+    /// A slot of its back-off before them.
+    backoff: Duration,
     recorded: Option<Recorded>,
     origin: Instant,
 }
@@ -45,7 +48,8 @@ impl Clock {
     pub(super) fn new(model: &LinkModel) -> Option<Self> {
         let LinkRate::Slots(clock) = model.rate else { return None };
         let recorded = model.loss.slots.as_ref().map(|slots| Recorded::new(slots, None));
-        Some(Self { model: clock, retries: model.retries, recorded, origin: NEVER })
+        let LinkModel { retries, backoff, .. } = *model;
+        Some(Self { model: clock, retries, backoff, recorded, origin: NEVER })
     }
 
     pub(super) fn begin(&mut self, origin: Instant) {
@@ -60,14 +64,26 @@ impl Clock {
     /// Finds the slots of a large packet whose transmitter is free at `from`.
     pub(super) fn turn(&self, from: Instant, holds: &Calendar) -> Turn {
         let start = self.edge(from, holds);
-        let mut slot = start;
-        for _ in 0..self.retries {
+        let (mut slot, mut waits) = (start, Duration::ZERO);
+        for repeat in 1..=self.retries {
             if slot == NEVER || self.passes(slot) {
                 break;
             }
-            slot = self.edge(slot + self.model.slot, holds);
+            waits += self.backs_off(repeat);
+            let mut next = slot + self.model.slot;
+            while waits >= self.model.slot {
+                (waits, next) = (waits - self.model.slot, next + self.model.slot);
+            }
+            slot = self.edge(next, holds);
         }
         Turn { start, slot, end: slot + self.model.slot }
+    }
+
+    /// Returns how much longer a transmitter waits before a repeat than before a first try, which the recording has in its
+    /// slots: the mean of a draw from a window that doubles, 31 slots at first and 1,023 at most [IEEE 802.11 §10.3].
+    fn backs_off(&self, repeat: u64) -> Duration {
+        let window = |repeat: u64| (32_u64 << repeat.min(5)) - 1;
+        self.backoff * ((window(repeat) - window(0)) as u32) / 2
     }
 
     /// Returns the first edge, `from` or later, that lies in no hold.
@@ -242,6 +258,15 @@ mod tests {
         let mut dead = clock("0", 15);
         dead.begin(ms(0));
         assert_eq!(turn(&dead, 0, &none), [0, 150, 160], "16 slots at most");
+        // 0.32, 0.96, 2.24, 4.8 and 9.92 ms before repeats 1 to 5 and each one after: a slot passes before the fifth.
+        let mut polite = clock("0000001", 15);
+        polite.backoff = Duration::from_micros(20);
+        polite.begin(ms(0));
+        assert_eq!(turn(&polite, 0, &none), [0, 60, 70]);
+        let mut polite = clock("0000010", 15);
+        polite.backoff = Duration::from_micros(20);
+        polite.begin(ms(0));
+        assert_eq!(turn(&polite, 0, &none)[1], 120, "slot 5 is waited through");
     }
 
     #[test]

@@ -20,6 +20,8 @@ const OUTAGES_MAX: usize = 100_000;
 /// The most steps of a rate in a scenario file; longer series belong in a file of their own.
 const STEPS_MAX: usize = 10_000;
 
+/// The longest slot of a back-off: 802.11 has 9 to 50 µs.
+const BACKOFF_MAX_US: u64 = 1_000;
 /// The most retries of a packet: radios count them in a byte.
 const RETRIES_MAX: u64 = 255;
 
@@ -62,6 +64,9 @@ impl Keys<'_> {
         }
         if let Some(retries) = section.number("retries", 0..=RETRIES_MAX) {
             model.retries = retries;
+        }
+        if let Some(micros) = section.number("backoff_us", 0..=BACKOFF_MAX_US) {
+            model.backoff = Duration::from_micros(micros);
         }
         if let Some(limit) = queue(section) {
             model.queue = limit;
@@ -298,6 +303,9 @@ impl Keys<'_> {
 /// Finds out whether the slots of a transmitter and those of its recording are the same, and whether there is
 /// something to repeat.
 pub(super) fn check_slots(section: &Section<'_>, sender: &LinkModel, air: &LinkModel) {
+    if !sender.backoff.is_zero() && sender.retries == 0 {
+        section.wrong("backoff_us", "is how long a repeat waits: needs retries beside it");
+    }
     let (clock, slots) = (&sender.rate, &air.loss.slots);
     match (clock, slots) {
         (LinkRate::Slots(clock), Some(slots)) if clock.slot != slots.slot => {

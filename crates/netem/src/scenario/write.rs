@@ -169,6 +169,9 @@ impl Writer {
         if model.retries > 0 {
             self.pair("retries", model.retries);
         }
+        if !model.backoff.is_zero() {
+            self.pair("backoff_us", model.backoff.as_micros());
+        }
         self.queue(&model.queue);
         if let Some(medium) = &model.medium {
             self.text("medium", medium);

@@ -183,7 +183,7 @@ fn connect(
             let daemons = start_daemons(field, point, mtu, copy)?;
             (Below::Daemons(daemons), tunnel_address(Side::Station))
         }
-        Scheme::TCP_LRR => {
+        Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL => {
             let shim = LowRateTunnel::start(copy, mtu, LRR_RATE)?;
             (Below::Shim(shim), low_rate_retry::address(Side::Station))
         }

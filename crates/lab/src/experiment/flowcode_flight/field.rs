@@ -92,7 +92,7 @@ impl Field {
     pub(super) fn links(&self, scheme: Scheme) -> &Links {
         match scheme {
             Scheme::FULMAR | Scheme::FLOWCODE => &self.relays,
-            Scheme::TCP_LRR => &self.single,
+            Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL => &self.single,
             _ => &self.pairs,
         }
     }
@@ -119,7 +119,7 @@ impl Field {
         let matrix = &self.links(point.scheme).matrix;
         let over = match point.scheme {
             Scheme::FULMAR | Scheme::FLOWCODE => Over::Coded,
-            Scheme::TCP_LRR => Over::Pair(best(matrix)?),
+            Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL => Over::Pair(best(matrix)?),
             _ => return None,
         };
         let around = Around {

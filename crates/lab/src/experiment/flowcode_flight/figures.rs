@@ -135,6 +135,7 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             own.iter().filter_map(|pass| pass.predicted.as_ref().map(mbps)).collect();
         let efficiencies: Vec<f64> = own.iter().filter_map(|pass| efficiency(pass)).collect();
         let each = |values: &[f64]| values.iter().map(|one| rounded(*one, 4)).collect::<Vec<_>>();
+        let has_shim = matches!(point.scheme, Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL);
         let printed = paper::row(point.scheme, region);
         let share_of_tcp = median(&efficiencies).filter(|_| flow.payload_share > 0.0);
         let share_of_tcp = share_of_tcp.map(|it| it / flow.payload_share);
@@ -175,7 +176,7 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             "paper_efficiency": paper::efficiency(point.scheme),
             "tcp_retransmits": flow.retransmits,
             "tcp_timeouts": flow.timeouts,
-            "shim_repeats": (point.scheme == Scheme::TCP_LRR).then_some(flow.repeats),
+            "shim_repeats": has_shim.then_some(flow.repeats),
             "relay_frames": flow.sent.map(|sent| sent.frames),
             "relay_repeats": flow.sent.map(|sent| sent.repeats),
             "relay_given_up": flow.sent.map(|sent| sent.given_up),

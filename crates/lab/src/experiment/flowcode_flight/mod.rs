@@ -50,7 +50,8 @@ pub(super) const DESCRIPTION: Description = Description {
     figures: &FIGURES,
 };
 
-const SCHEMES: [Scheme; 4] = [Scheme::FULMAR, Scheme::FLOWCODE, Scheme::TCP_LRR, Scheme::MIN_RTT];
+const SCHEMES: [Scheme; 5] =
+    [Scheme::FULMAR, Scheme::FLOWCODE, Scheme::TCP_LRR, Scheme::TCP_LRR_IDEAL, Scheme::MIN_RTT];
 
 /// The kernel's multipath TCP has no model in the world.
 const REAL: [Scheme; 5] =

@@ -13,6 +13,8 @@ use crate::scheme::Scheme;
 pub(super) const SMALL: u64 = 300;
 /// Packets that wait for the transmitter of a single link: half a second of it.
 const QUEUE: u32 = 50;
+/// A slot of 802.11b's back-off, µs: the paper's radios are 802.11b/g at 1 Mbit/s [FlowCode §IV-A].
+const BACKOFF_US: u32 = 20;
 /// Bytes of a packet of TCP without its payload, with time stamps.
 const TCP_HEADERS: usize = 52;
 /// What a session adds to a packet of its tunnel.
@@ -48,7 +50,7 @@ impl Wiring {
                 (group(field, point), packet - relay - SESSION)
             }
             // One packet of TCP is as long as one of the trace.
-            Scheme::TCP_LRR | Scheme::KERNEL_MPTCP => {
+            Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL | Scheme::KERNEL_MPTCP => {
                 (parallel(field, &links.matrix, point), packet + HEADERS)
             }
             _ => (parallel(field, &links.matrix, point), packet - SESSION),
@@ -105,6 +107,7 @@ fn group(field: &Field, point: &Point) -> String {
 
 /// A station and a drone, and a link for each row.
 fn parallel(field: &Field, matrix: &SlotMatrix, point: &Point) -> String {
+    let backoff = if point.scheme == Scheme::TCP_LRR { BACKOFF_US } else { 0 };
     let mut text = head(field);
     let (ms, region) = (matrix.slot().as_nanos() as f64 / 1e6, point.region_ms);
     let [sends, hears] = match point.direction {
@@ -117,7 +120,7 @@ fn parallel(field: &Field, matrix: &SlotMatrix, point: &Point) -> String {
         let _ = writeln!(
             text,
             "[[link]]\nname = \"link{number}\"\nbetween = [\"station\", \"drone\"]\n\
-             queue_packets = {QUEUE}\nretries = 15\n\
+             queue_packets = {QUEUE}\nretries = 15\nbackoff_us = {backoff}\n\
              [link.slots]\nslot_ms = {ms}\nsmall_bytes = {SMALL}\n\
              [link.from_{sends}.slot_loss]\n{more}\nfrom = \"{}\"\nto = \"{}\"\n\
              [link.from_{hears}.slot_loss]\n{more}",

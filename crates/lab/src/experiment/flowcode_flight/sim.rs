@@ -33,7 +33,7 @@ pub(super) fn fly(field: &Field, point: &Point, cc: Cc, seed: u64) -> Result<Flo
             let hosts = FlowHost::over_relays(scenario, &session(scheme), &group, seed)?;
             FlowWorld::relayed(scenario, hosts, &calm(seed))
         }
-        Scheme::TCP_LRR => {
+        Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL => {
             let retry = || LowRateRetry::new(LRR_RATE, wiring.mtu);
             let hosts = FlowHost::over_links(scenario)?.map(|host| host.with_retry(retry()));
             FlowWorld::new(scenario, hosts, &calm(seed))
