@@ -47,11 +47,15 @@ pub(crate) enum Command {
     },
     /// Run recorded experiments again: the paper's figures, ours then, ours now, and what must be.
     ///
-    /// The files are in experiments/. Exit code 1 when a figure does not reach what it must.
+    /// The files are in experiments/. Exit code 1 when a figure does not reach what it must, or in virtual time, which is exact,
+    /// is no longer that of its file.
     Report {
         /// Files such as experiments/conclone/fig9-11-table2.toml.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// Write what comes into the files in place of what they have of ours, with the date and what made it.
+        #[arg(long)]
+        record: bool,
         /// Print one JSON object on stdout.
         #[arg(long)]
         json: bool,

@@ -1,14 +1,19 @@
 //! `fulmar-lab report FILE...`: runs a recorded experiment again and sets its figures beside the
-//! paper's, beside ours of when it was recorded, and beside what it must reach.
+//! paper's, beside ours of when it was recorded, and beside what it must reach. With `--record` ours is recorded anew.
 //!
 //! The files are in `experiments/`; `docs` for them is experiments/README.md. Running is
 //! `experiment`; nothing is measured here.
 
+use core::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ::record::date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toml_edit::{DocumentMut, InlineTable, value};
 
 use crate::doubt::Doubtful;
 use crate::experiment::Experiment;
@@ -16,7 +21,13 @@ use crate::report::{Mode, Report, table};
 use crate::statistics::median_interval;
 use crate::testbed;
 use emulator::Failure;
-use sys::print::print;
+use sys::print::{print, tell};
+
+/// What is said of a figure whose interval holds the paper's, and of one whose does not.
+const AGREES: &str = "agrees";
+const DIFFERS: &str = "differs";
+/// Characters of a date without the time of day.
+const DATE: usize = 10;
 
 /// A recorded experiment: what to run, and what came of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,8 +39,25 @@ pub(crate) struct Record {
     pub(crate) source: String,
     /// What `fulmar-lab run` is given.
     pub(crate) run: Vec<String>,
+    /// When ours was recorded, and what made it.
+    #[serde(default)]
+    recorded: Option<Made>,
     /// What to look at.
     pub(crate) figure: Vec<Figure>,
+}
+
+/// When the figures of a file were recorded, and by what.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Made {
+    /// Year, month and day.
+    date: String,
+    /// The commit that was checked out, where the program could tell.
+    commit: Option<String>,
+    /// The hash of the sources that the figures come from.
+    code: String,
+    /// What the machine was, where it can matter.
+    machine: Option<String>,
 }
 
 /// One figure of a recorded experiment.
@@ -71,6 +99,19 @@ struct Row {
     interval: Option<(f64, f64)>,
     /// Whether it agrees with the paper's.
     verdict: String,
+    /// Whether it is another one than the file's, in virtual time, which is exact.
+    drifted: bool,
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, code {}", self.date, self.code)?;
+        let more = [("commit", &self.commit), ("on", &self.machine)];
+        more.iter().try_for_each(|(what, value)| match value {
+            Some(value) => write!(f, ", {what} {value}"),
+            None => Ok(()),
+        })
+    }
 }
 
 impl Record {
@@ -94,7 +135,13 @@ impl Record {
 
     /// Sets the figures of a report beside the recorded ones.
     fn rows(&self, report: &Report) -> Vec<Row> {
-        self.figure.iter().map(|figure| figure.row(&report.results)).collect()
+        let row = |figure: &Figure| {
+            let row = figure.row(&report.results);
+            let drifted = report.mode == Mode::Sim
+                && row.recorded.zip(row.now).is_some_and(|(then, now)| !is_same(then, now));
+            Row { drifted, ..row }
+        };
+        self.figure.iter().map(row).collect()
     }
 }
 
@@ -129,6 +176,7 @@ impl Figure {
             error,
             met: now.is_some_and(within),
             in_doubt: now.is_some_and(|now| within(now - error) != within(now + error)),
+            drifted: false,
             interval,
             verdict: self
                 .paper
@@ -146,8 +194,9 @@ impl Figure {
     }
 }
 
-/// Runs every file's experiment; true when every figure reaches what it must.
-pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> {
+/// Runs every file's experiment; true when every figure reaches what it must and is that of its file. `keep` writes what
+/// came into the files.
+pub(crate) fn report(files: &[PathBuf], keep: bool, as_json: bool) -> Result<bool, Failure> {
     let records: Vec<(&PathBuf, Record)> = files
         .iter()
         .map(|file| Ok((file, Record::read(file)?)))
@@ -162,12 +211,22 @@ pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> 
         // Forks: must come before the first thread.
         testbed::prepare()?;
     }
-    let (mut reports, mut met) = (Vec::new(), true);
-    for ((file, record), experiment) in records.iter().zip(&experiments) {
+    let (mut reports, mut sum, began) = (Vec::new(), Sum::default(), Instant::now());
+    for (number, ((file, record), experiment)) in records.iter().zip(&experiments).enumerate() {
+        let seconds = began.elapsed().as_secs();
+        tell(format_args!(
+            "{} of {}, after {seconds} s: {}",
+            number + 1,
+            records.len(),
+            file.display()
+        ));
         let outcome = experiment.run()?;
         let rows = record.rows(&outcome);
         let valid = outcome.faults.is_empty() && !rows.iter().any(|row| row.in_doubt);
-        met &= valid && rows.iter().all(|row| row.met);
+        if keep && valid {
+            record_anew(file, &outcome, &rows)?;
+        }
+        sum.add(&rows, valid, keep);
         if as_json {
             let file = file.display().to_string();
             reports.push(json!({"file": file, "valid": valid, "figures": rows}));
@@ -176,9 +235,104 @@ pub(crate) fn report(files: &[PathBuf], as_json: bool) -> Result<bool, Failure> 
         }
     }
     if as_json {
-        print(json!({"met": met, "reports": reports}))?;
+        print(json!({"met": sum.is_met(), "reports": reports}))?;
+    } else if records.len() > 1 {
+        print(format_args!("{} files, {sum}", records.len()))?;
     }
-    Ok(met)
+    Ok(sum.is_met())
+}
+
+/// Counts what came.
+#[derive(Default)]
+struct Sum {
+    figures: usize,
+    missed: usize,
+    drifted: usize,
+    invalid: usize,
+    agree: usize,
+    differ: usize,
+}
+
+impl Sum {
+    fn add(&mut self, rows: &[Row], valid: bool, are_kept: bool) {
+        let count = |is_one: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is_one(row)).count();
+        self.figures += rows.len();
+        self.missed += count(&|row| !row.met);
+        self.drifted += if are_kept { 0 } else { count(&|row| row.drifted) };
+        self.invalid += usize::from(!valid);
+        self.agree += count(&|row| row.verdict == AGREES);
+        self.differ += count(&|row| row.verdict.starts_with(DIFFERS));
+    }
+
+    fn is_met(&self) -> bool {
+        self.missed + self.drifted + self.invalid == 0
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { figures, missed, drifted, invalid, agree, differ } = self;
+        write!(
+            f,
+            "{figures} figures: {missed} do not reach what they must, {drifted} are no longer those of their file, {invalid} \
+             files are INVALID; {agree} agree with a paper's, {differ} differ"
+        )
+    }
+}
+
+/// Writes what came into a file, in place of what it has.
+fn record_anew(file: &Path, outcome: &Report, rows: &[Row]) -> Result<(), String> {
+    let named = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| named(&error))?;
+    let mut document: DocumentMut = text.parse().map_err(|error| named(&error))?;
+    if let Some(figures) = document["figure"].as_array_of_tables_mut() {
+        for (figure, row) in figures.iter_mut().zip(rows) {
+            match row.now {
+                // As it is reported: whole numbers without a point.
+                Some(now) if now.fract() == 0.0 && now.abs() < 1e15 => {
+                    figure["ours"] = value(now as i64);
+                }
+                Some(now) => figure["ours"] = value(now),
+                None => {}
+            }
+        }
+    }
+    let mut made = InlineTable::new();
+    let code = outcome.versions["code"].as_str().unwrap_or_default();
+    made.insert("date", today().into());
+    if let Some(commit) = commit(file) {
+        made.insert("commit", commit.into());
+    }
+    made.insert("code", code.into());
+    if outcome.mode == Mode::Emu {
+        let kernel = outcome.versions["kernel"].as_str().unwrap_or_default();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        made.insert("machine", format!("{kernel}, {processors} processors").into());
+    }
+    document["recorded"] = value(made);
+    let whole = file.with_extension("toml.new");
+    fs::write(&whole, document.to_string()).map_err(|error| named(&error))?;
+    fs::rename(&whole, file).map_err(|error| named(&error))
+}
+
+/// Returns the day, by the clock of this machine.
+fn today() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    date::utc(now.as_secs()).chars().take(DATE).collect()
+}
+
+/// Returns the commit that a file's folder has checked out; none where that is no repository.
+fn commit(file: &Path) -> Option<String> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder.unwrap_or(Path::new("."))).args(["rev-parse", "--short=12", "HEAD"]);
+    let output = git.stderr(Stdio::null()).output().ok().filter(|it| it.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Tells whether two figures are the same but for how they are written.
+fn is_same(then: f64, now: f64) -> bool {
+    (then - now).abs() <= 1e-9 * then.abs().max(now.abs())
 }
 
 /// Says whether a figure is the paper's. One figure without an interval tells how far off it is, and no more.
@@ -189,8 +343,8 @@ fn verdict(paper: f64, now: f64, interval: Option<(f64, f64)>) -> String {
     };
     match interval {
         None => format!("{off}, no interval"),
-        Some((low, high)) if (low..=high).contains(&paper) => "agrees".to_owned(),
-        Some(_) => format!("differs: {off}"),
+        Some((low, high)) if (low..=high).contains(&paper) => AGREES.to_owned(),
+        Some(_) => format!("{DIFFERS}: {off}"),
     }
 }
 
@@ -201,12 +355,21 @@ fn print_rows(record: &Record, outcome: &Report, rows: &[Row]) -> Result<(), Str
         record.source,
         record.run.join(" ")
     ))?;
+    if let Some(made) = &record.recorded {
+        print(format_args!("  recorded {made}"))?;
+    }
     if !outcome.faults.is_empty() {
         print(format_args!("  INVALID: {}", outcome.audit_summary))?;
     }
     for row in rows.iter().filter(|row| row.in_doubt) {
         print(format_args!(
             "  INVALID: {} {} may be met or not within its error",
+            row.scheme, row.key
+        ))?;
+    }
+    for row in rows.iter().filter(|row| row.drifted) {
+        print(format_args!(
+            "  DRIFTED: {} {} is no longer that of the file, which --record makes anew",
             row.scheme, row.key
         ))?;
     }
