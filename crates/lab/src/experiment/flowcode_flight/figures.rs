@@ -84,6 +84,17 @@ impl<'a> Passed<'a> {
             predicted: predicted.as_ref().map(|slots| field.share(slots, pass)),
         }
     }
+
+    /// Returns what was read of all that was achievable, headers among it [FlowCode §V]; none where nothing was.
+    fn efficiency(&self) -> Option<f64> {
+        let most = self.achievable.bytes;
+        (most > 0.0).then(|| self.delivered.bytes / most)
+    }
+
+    /// Returns what was read in the seconds in which anything was achievable.
+    fn goodput_mbps(&self) -> f64 {
+        mbps(&Share { bytes: self.delivered.bytes, ..self.achievable })
+    }
 }
 
 /// What a flight that was not flown has not.
@@ -112,11 +123,6 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
     let predicted = field.predicted(point, cc, payload.round() as u64);
     let passes: Vec<_> =
         links.passes.iter().map(|pass| Passed::of(field, flow, &predicted, links, pass)).collect();
-    // The paper's: of all that was achievable, headers among it [FlowCode §V].
-    let efficiency = |pass: &Passed<'_>| {
-        let most = pass.achievable.bytes;
-        (most > 0.0).then(|| pass.delivered.bytes / most)
-    };
     let all = efficiencies(field, point, flow);
     let mut regions: Vec<&str> = passes.iter().map(|pass| pass.region).collect();
     regions.sort_unstable();
@@ -126,14 +132,14 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
         let of = |value: &dyn Fn(&Passed<'_>) -> f64| -> Vec<f64> {
             own.iter().map(|pass| value(pass)).collect()
         };
-        let goodput = of(&|pass| mbps(&Share { bytes: pass.delivered.bytes, ..pass.achievable }));
+        let goodput = of(&|pass| pass.goodput_mbps());
         let reading = of(&|pass| mbps(&pass.delivered));
         let range = of(&|pass| pass.delivered.way_m);
         let most = of(&|pass| mbps(&pass.achievable));
         let most_range = of(&|pass| pass.achievable.way_m);
         let foretold: Vec<f64> =
             own.iter().filter_map(|pass| pass.predicted.as_ref().map(mbps)).collect();
-        let efficiencies: Vec<f64> = own.iter().filter_map(|pass| efficiency(pass)).collect();
+        let efficiencies: Vec<f64> = own.iter().filter_map(|pass| pass.efficiency()).collect();
         let each = |values: &[f64]| values.iter().map(|one| rounded(*one, 4)).collect::<Vec<_>>();
         let has_shim = matches!(point.scheme, Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL);
         let printed = paper::row(point.scheme, region);

@@ -161,7 +161,9 @@ impl Link {
     /// Takes the next message that has come whole; nothing in it where a copy came before. None: no more have come.
     fn next(&mut self) -> Option<Option<Vec<u8>>> {
         let came = self.flows.receivers[0].received_bytes();
-        let given = self.heard.borrow_mut().pop_front_if(|given| given.end <= came)?;
+        let mut heard = self.heard.borrow_mut();
+        heard.front().filter(|given| given.end <= came)?;
+        let given = heard.pop_front()?;
         Some((!given.is_delivered.replace(true)).then_some(given.bytes))
     }
 }
