@@ -53,7 +53,10 @@ fn a_run_is_one_object_with_the_promised_keys() {
     assert_eq!(report["valid"], true);
     let results = report["results"].as_array().unwrap();
     let names: Vec<&str> = results.iter().filter_map(|result| result["scheme"].as_str()).collect();
-    assert_eq!(names, ["fulmar", "min_rtt", "round_robin", "redundant", "ideal_arq", "udp"]);
+    assert_eq!(
+        names,
+        ["fulmar", "conclone_tcp", "min_rtt", "round_robin", "redundant", "ideal_arq", "udp"]
+    );
     let keys = ["mean_s", "std_s", "max_s", "over_1s", "completion_s", "lost", "duplicates"];
     for (result, key) in results.iter().flat_map(|result| keys.map(|key| (result, key))) {
         assert!(result[key].is_number(), "{key}: {result}");

@@ -143,8 +143,6 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
         let each = |values: &[f64]| values.iter().map(|one| rounded(*one, 4)).collect::<Vec<_>>();
         let has_shim = matches!(point.scheme, Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL);
         let printed = paper::row(point.scheme, region);
-        let share_of_tcp = median(&efficiencies).filter(|_| flow.payload_share > 0.0);
-        let share_of_tcp = share_of_tcp.map(|it| it / flow.payload_share);
         let share = mean(&range).zip(mean(&most_range)).map(|(range, most)| range / most);
         json!({
             "scheme": point.scheme,
@@ -161,7 +159,7 @@ pub(super) fn rows(field: &Field, point: &Point, cc: Cc, flow: &Flow, seed: u64)
             "range_m": rounded_option(mean(&range), 1),
             "range_sd_m": rounded_option(standard_deviation(&range), 1),
             "efficiency": rounded_option(median(&efficiencies), 4),
-            "efficiency_tcp": rounded_option(share_of_tcp, 4),
+            "efficiency_tcp": rounded_option(of_tcp(median(&efficiencies), flow), 4),
             "goodput_read_mbps": rounded_option(mean(&reading), 4),
             "range_share": rounded_option(share, 4),
             "achievable_mbps": rounded_option(mean(&most), 4),
@@ -275,6 +273,11 @@ pub(super) fn medians(rows: &[Value]) -> Vec<Value> {
         Some(row)
     };
     groups.iter().filter(|group| group.len() > 1).filter_map(of).collect()
+}
+
+/// Returns an efficiency of what TCP can have beside its headers; none where nothing was flown.
+fn of_tcp(efficiency: Option<f64>, flow: &Flow) -> Option<f64> {
+    efficiency.filter(|_| flow.payload_share > 0.0).map(|it| it / flow.payload_share)
 }
 
 fn mbps(share: &Share) -> f64 {
