@@ -29,6 +29,7 @@ mod recording;
 mod relays;
 mod reload;
 mod remotes;
+mod renewal;
 mod report;
 mod rights;
 mod sockets;
@@ -278,6 +279,7 @@ impl Daemon {
             self.sockets.tidy(now);
             self.relays.tell_again();
             self.look_elsewhere(now);
+            self.renew_ports(now);
             self.close_leaving_paths(now);
             self.end_guests(now);
             self.log_silence(now);

@@ -12,6 +12,7 @@ mod compromised;
 mod double;
 mod fleet;
 mod flight;
+mod flows;
 mod host;
 mod hostile;
 mod lossy;
