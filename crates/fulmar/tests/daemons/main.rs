@@ -8,6 +8,7 @@
 mod age;
 mod attacker;
 mod autopilot;
+mod behind;
 mod compromised;
 mod double;
 mod fleet;
