@@ -151,14 +151,16 @@ pub(crate) fn table(report: &Report) -> String {
 }
 /// Lays rows out, each column as wide as what stands in it.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
     };
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::from("  ");
         for (column, cell) in row.iter().enumerate() {
-            let width = width(column).unwrap_or(0);
+            let width = widths[column];
             let _ = write!(line, "{cell:width$}  ");
         }
         text += line.trim_end();
