@@ -31,14 +31,18 @@ impl Filter {
         *self == Self::default()
     }
 
+    /// Tells whether frames of a system pass.
+    pub(crate) fn passes_system(&self, system: u8) -> bool {
+        (self.allow_systems.is_empty() || self.allow_systems.contains(&system))
+            && !self.block_systems.contains(&system)
+    }
+
     /// Tells whether a frame passes.
     pub(crate) fn passes(&self, frame: &MavlinkFrame<'_>) -> bool {
         let is_allowed = |list: &[u32], id| list.is_empty() || list.contains(&id);
-        let systems = &self.allow_systems;
         is_allowed(&self.allow_messages, frame.message)
             && !self.block_messages.contains(&frame.message)
-            && (systems.is_empty() || systems.contains(&frame.system))
-            && !self.block_systems.contains(&frame.system)
+            && self.passes_system(frame.system)
     }
 }
 

@@ -36,7 +36,8 @@ pub fn tunnel_packet(input: &[u8]) {
     assert!(is == to && was == sent, "once is enough");
 
     let mut came = packet.to_vec();
-    let from: Vec<_> = (0..peers.len()).filter(|&peer| rules.incoming(peer, &mut came)).collect();
+    let from: Vec<_> =
+        (0..peers.len()).filter(|&peer| rules.incoming(peer, &mut came).is_some()).collect();
     let source = packet::addresses(packet).and_then(|(source, _)| owner(&peers, source));
     assert_eq!(from, Vec::from_iter(source));
     assert_alike(packet, &came, mtu);

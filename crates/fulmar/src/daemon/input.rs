@@ -7,6 +7,7 @@ use proto::{Duration, Endpoint, Instant, Received, SendError, SessionId, Share, 
 use sys::clock;
 use sys::poller::Ready;
 
+use super::renewal::Former;
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
 use crate::endpoints::{Passed, Shared, Taken};
@@ -32,20 +33,27 @@ impl Daemon {
         if !event.readable {
             return;
         }
-        for _ in 0..RECEIVES {
-            if !self.receive(now, slot) {
-                return;
+        for former in [false, true] {
+            for _ in 0..RECEIVES {
+                if !self.receive(now, slot, former) {
+                    break;
+                }
             }
         }
     }
 
-    /// Takes in what one call of the kernel gives; returns whether there may be more.
-    fn receive(&mut self, now: Instant, slot: usize) -> bool {
+    /// Takes in what one call of the kernel gives, of the socket or of the one that it had before; returns whether there may be
+    /// more.
+    fn receive(&mut self, now: Instant, slot: usize, former: bool) -> bool {
         let Self { received, sockets, endpoint, .. } = self;
-        let Some(socket) = sockets.list.get(&slot) else { return false };
-        let Some(udp) = &socket.udp else { return false };
+        let Some(socket) = sockets.list.get_mut(&slot) else { return false };
+        let (udp, heard) = match (&mut socket.former, &socket.udp) {
+            (Some(Former { udp, heard }), _) if former => (&*udp, heard),
+            (_, Some(udp)) if !former => (udp, &mut socket.heard),
+            _ => return false,
+        };
         match udp.receive(received) {
-            Ok(true) => {}
+            Ok(true) => *heard = true,
             Ok(false) => return false,
             Err(error) => {
                 tracing::debug!(link = %socket.name, %error, "receive");

@@ -9,6 +9,7 @@
 
 mod anew;
 mod batches;
+mod beyond;
 mod endpoints;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
@@ -29,12 +30,14 @@ mod recording;
 mod relays;
 mod reload;
 mod remotes;
+mod renewal;
 mod report;
 mod rights;
 mod sockets;
 mod standstill;
 mod tokens;
 mod tunnel;
+mod twins;
 mod upkeep;
 
 use std::collections::BTreeMap;
@@ -75,6 +78,7 @@ use sockets::{SocketChange, Sockets};
 use standstill::Standstill;
 pub(crate) use tokens::Token;
 use tunnel::Tunnel;
+use twins::Twin;
 
 /// How often rates are measured and the service manager hears from us.
 const TICK: Duration = Duration::from_secs(1);
@@ -117,6 +121,8 @@ pub(crate) struct Daemon {
     next_relayed_slot: usize,
     /// The peer whose links are looked at first, for the pilot.
     next_watched: usize,
+    /// Peers whose vehicles one ground station cannot tell apart.
+    twins: BTreeMap<usize, Twin>,
     recorder: Option<Recorder>,
     reload: ReloadReport,
     loader: Loader,
@@ -278,10 +284,12 @@ impl Daemon {
             self.sockets.tidy(now);
             self.relays.tell_again();
             self.look_elsewhere(now);
+            self.renew_ports(now);
             self.close_leaving_paths(now);
             self.end_guests(now);
             self.log_silence(now);
             self.exchange_notes(now);
+            self.find_twins(now);
             self.tell_pilot(now);
             self.notifier.status(&self.summary());
             self.open_doors(now);
@@ -326,6 +334,9 @@ impl Daemon {
         self.follow_mtus(now);
         let Self { locals, sockets, poller, .. } = self;
         locals.iter_mut().for_each(|(_, local)| local.follow(sockets.interfaces(), poller));
+        if let Some(tunnel) = &mut self.tunnel {
+            tunnel.beyond.follow(now, &tunnel.counts.interface, sockets.interfaces());
+        }
     }
 
     /// Follows this host's addresses: what is sent from one that is gone does not leave.

@@ -50,7 +50,6 @@ impl Daemon {
         let status = StatusServer::start(&config.status, &poller, Token::Status(0).encode())?;
         let events = EventServer::new(&config.status)
             .map_err(|error| format!("draw random numbers: {error}"))?;
-        let guests = Awaited::new("socket of fulmar pair");
         let sockets = open_sockets(&config)?;
         let tunnel = config.tunnel.as_ref();
         let tunnel = tunnel.map(|tunnel| Tunnel::open(now, tunnel, &config.peers, &poller));
@@ -63,10 +62,10 @@ impl Daemon {
         let loader = Loader::open(&poller, Token::File.encode())
             .map_err(|error| format!("wait for the file to be read again: {error}"))?;
         let notifier = open_notifier();
-        let wanted = poller
+        poller
             .add(&signals, Token::Signals.encode(), Interest::Read)
-            .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read));
-        wanted.map_err(|error| format!("wait for descriptors: {error}"))?;
+            .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
+            .map_err(|error| format!("wait for descriptors: {error}"))?;
         let mut daemon = Self {
             config,
             poller,
@@ -76,7 +75,7 @@ impl Daemon {
             notifier,
             events,
             status,
-            guests,
+            guests: Awaited::new("socket of fulmar pair"),
             endpoint,
             places: places(&peers),
             peers,
@@ -95,6 +94,7 @@ impl Daemon {
             log,
             next_relayed_slot: 0,
             next_watched: 0,
+            twins: BTreeMap::new(),
             recorder,
             reload: Default::default(),
             loader,

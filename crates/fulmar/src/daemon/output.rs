@@ -85,15 +85,16 @@ impl Daemon {
         };
         if delivery.channel == 0 {
             let Some(tunnel) = &mut self.tunnel else { return };
-            if !tunnel.rules.incoming(peer, &mut delivery.bytes) {
+            let Some(to) = tunnel.rules.incoming(peer, &mut delivery.bytes) else {
                 tunnel.counts.spoofed += 1;
                 return;
-            }
+            };
             if packet::misleads(&delivery.bytes) {
                 tunnel.counts.misleading += 1;
                 return;
             }
             tunnel.counts.in_packets += 1;
+            tunnel.note_destination(now, to);
             tunnel.send(&delivery.bytes);
             return;
         }

@@ -8,6 +8,7 @@ use proto::{Duration, Instant, PathRef, PathState, Via};
 use super::Daemon;
 use super::open::{Way, open_path};
 use super::relays::{interface_id, relay_id};
+use super::renewal::Renewal;
 use crate::config::{MAX_SOCKETS, PathConfig};
 
 /// How long a path that goes stays at least: what is under way to us by it arrives, and the other end begins to use
@@ -23,6 +24,8 @@ pub(super) struct DronePath {
     pub(super) path: Option<PathRef>,
     /// Since when the file no longer has it.
     pub(super) leaving: Option<Instant>,
+    /// When it sends from another port.
+    pub(super) renewal: Renewal,
 }
 
 impl Daemon {
@@ -39,7 +42,8 @@ impl Daemon {
             self.remotes.add(slot, path);
             slot
         };
-        self.paths.insert(slot, DronePath { config: path.clone(), path: None, leaving: None });
+        let (config, renewal) = (path.clone(), Renewal::default());
+        self.paths.insert(slot, DronePath { config, path: None, leaving: None, renewal });
     }
 
     /// Opens the paths whose session has begun, or begun anew, and whose peer's address is known.

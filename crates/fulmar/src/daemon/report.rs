@@ -256,6 +256,7 @@ impl Daemon {
         let of_links = peer_trouble(&report, self.config.role, &own_key);
         // Where nothing gets through, nobody knows how it is there; elsewhere the vehicle comes first.
         let mut troubles = self.endpoints_trouble(now, peer);
+        troubles.extend(self.twin_trouble(peer));
         let place = if report.connected { troubles.len() } else { 0 };
         troubles.insert(place, of_links);
         troubles.retain(|trouble| !trouble.is_empty());

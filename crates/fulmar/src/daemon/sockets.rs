@@ -15,6 +15,7 @@ use sys::udp::{UdpOptions, UdpSocket};
 
 use super::outlets::{Outlet, Outlets};
 use super::relays::place_of;
+use super::renewal::Former;
 use super::tokens::Token;
 use crate::config::{Listen, MAX_SOCKETS, PathConfig, Transport};
 use crate::interface::{Families, Found, Here, Seeker};
@@ -38,6 +39,9 @@ pub(super) struct InterfaceSocket {
     /// Those of one group do not share an interface, unless each names it.
     pub(super) group: u64,
     pub(super) udp: Option<UdpSocket>,
+    /// Whether something came there, and the port that a path had before (`renewal.rs`).
+    pub(super) heard: bool,
+    pub(super) former: Option<Former>,
     /// What it lacks, in words, while it is not there.
     pub(super) trouble: Option<String>,
     pub(super) outlets: Outlets,
@@ -72,7 +76,7 @@ pub(super) struct Sockets {
     pub(super) list: BTreeMap<usize, InterfaceSocket>,
     /// The slot that the next one gets if it is free: what still names one that went must not mean another.
     next_slot: usize,
-    options: UdpOptions,
+    pub(super) options: UdpOptions,
     /// What was blocked or freed since the sessions were told: of an interface all paths, or those to
     /// an address.
     pub(super) news: Vec<(InterfaceId, Option<SocketAddr>, bool)>,
@@ -163,7 +167,7 @@ impl Sockets {
     pub(super) fn close(&mut self, slots: &[usize]) {
         for slot in slots {
             if let Some(socket) = self.list.get_mut(slot) {
-                socket.udp = None;
+                (socket.udp, socket.former) = (None, None);
                 let mut outlets = std::mem::take(&mut socket.outlets);
                 outlets.iter_mut().for_each(|(_, outlet)| free(outlet, &mut self.news));
             }
@@ -361,6 +365,46 @@ impl InterfaceSocket {
         is_news
     }
 
+    /// Opens the socket, where the interface is there.
+    pub(super) fn open(
+        &mut self,
+        options: &UdpOptions,
+        token: u64,
+        poller: &Poller,
+    ) -> std::io::Result<()> {
+        // The old socket goes first: a fixed port can be bound once.
+        self.udp = None;
+        let interface = self.interface.clone();
+        let (local, shared) = (self.local, self.listens);
+        let both_families = !shared && self.families == Families::BOTH;
+        let mut options = UdpOptions { local, both_families, interface, shared, ..options.clone() };
+        let socket = UdpSocket::bind(&options).or_else(|error| {
+            // A kernel may have been told to know no IPv6.
+            if !both_families || error.kind() == ErrorKind::NotFound {
+                return Err(error);
+            }
+            options.local = (Ipv4Addr::UNSPECIFIED, 0).into();
+            options.both_families = false;
+            UdpSocket::bind(&options)
+        });
+        let socket = socket.map_err(|error| {
+            let place = self.interface.as_ref().map_or(String::new(), |name| format!(" {name}"));
+            let hint = match error.kind() {
+                ErrorKind::AddrInUse => "; ss -ulpn shows who listens where",
+                ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
+                _ => "",
+            };
+            let what = format!("bind {}{place}: {error}{hint}", self.local);
+            std::io::Error::new(error.kind(), what)
+        })?;
+        poller.add(&socket, token, Interest::Read)?;
+        if shared {
+            self.outlets = Outlets::shared(&socket, options);
+        }
+        self.udp = Some(socket);
+        Ok(())
+    }
+
     /// Tells whether it is the one of an address that is listened at.
     fn is_of(&self, listen: &Listen) -> bool {
         let is_there = self.local == listen.address && self.wanted == listen.interface;
@@ -394,6 +438,8 @@ impl InterfaceSocket {
         if stands {
             return None;
         }
+        self.former = None;
+        self.said.clear();
         match self.open(options, token, poller) {
             Ok(()) => {
                 self.trouble = None;
@@ -411,43 +457,9 @@ impl InterfaceSocket {
         seen.index == now.index && used.all(|address| now.addresses.contains(address))
     }
 
-    fn open(&mut self, options: &UdpOptions, token: u64, poller: &Poller) -> std::io::Result<()> {
-        // The old socket goes first: a fixed port can be bound once.
-        self.udp = None;
-        self.said.clear();
-        let interface = self.interface.clone();
-        let (local, shared) = (self.local, self.listens);
-        let both_families = !shared && self.families == Families::BOTH;
-        let mut options = UdpOptions { local, both_families, interface, shared, ..options.clone() };
-        let socket = UdpSocket::bind(&options).or_else(|error| {
-            // A kernel may have been told to know no IPv6.
-            if !both_families || error.kind() == ErrorKind::NotFound {
-                return Err(error);
-            }
-            options.local = (Ipv4Addr::UNSPECIFIED, 0).into();
-            options.both_families = false;
-            UdpSocket::bind(&options)
-        });
-        let socket = socket.map_err(|error| {
-            let place = self.interface.as_ref().map_or(String::new(), |name| format!(" {name}"));
-            let hint = match error.kind() {
-                ErrorKind::AddrInUse => "; ss -ulpn shows who listens where",
-                ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
-                _ => "",
-            };
-            let what = format!("bind {}{place}: {error}{hint}", self.local);
-            std::io::Error::new(error.kind(), what)
-        })?;
-        poller.add(&socket, token, Interest::Read)?;
-        if shared {
-            self.outlets = Outlets::shared(&socket, options);
-        }
-        self.udp = Some(socket);
-        Ok(())
-    }
-
     fn lose(&mut self, trouble: String) -> Option<fn(usize) -> SocketChange> {
         let was_open = self.udp.take().is_some();
+        self.former = None;
         // The list of other interfaces behind the semicolon changes without news about this one.
         let gist = |text: &str| text.split(';').next().map(str::to_owned);
         let news = self.trouble.as_deref().and_then(gist) != gist(&trouble);
@@ -457,6 +469,13 @@ impl InterfaceSocket {
         (self.trouble, self.seen) = (Some(trouble), None);
         was_open.then_some(SocketChange::Down)
     }
+}
+
+/// Notes that nothing waits for an outlet any more.
+pub(super) fn free(outlet: &mut Outlet, news: &mut Vec<(InterfaceId, Option<SocketAddr>, bool)>) {
+    let (destination, told) = (outlet.destination, !outlet.for_strangers);
+    let freed = outlet.blocked.drain(..).map(|id| (id, destination, false));
+    news.extend(freed.filter(|_| told));
 }
 
 fn of_path(path: &PathConfig) -> InterfaceSocket {
@@ -486,6 +505,7 @@ fn closed(
 ) -> InterfaceSocket {
     let interface = wanted.clone();
     let (udp, trouble, seen, last_error) = (None, None, None, None);
+    let (heard, former) = (false, None);
     let (outlets, said) = (Outlets::default(), Vec::new());
     let errors = 0;
     let sends_ipv6 = local.is_ipv6();
@@ -496,6 +516,8 @@ fn closed(
         families,
         group,
         udp,
+        heard,
+        former,
         trouble,
         outlets,
         errors,
@@ -506,11 +528,4 @@ fn closed(
         seen,
         sends_ipv6,
     }
-}
-
-/// Notes that nothing waits for an outlet any more.
-fn free(outlet: &mut Outlet, news: &mut Vec<(InterfaceId, Option<SocketAddr>, bool)>) {
-    let (destination, told) = (outlet.destination, !outlet.for_strangers);
-    let freed = outlet.blocked.drain(..).map(|id| (id, destination, false));
-    news.extend(freed.filter(|_| told));
 }

@@ -13,6 +13,7 @@ use sys::interfaces::Interface;
 use sys::poller::{Interest, Poller};
 use sys::tun::Tun;
 
+use super::beyond::{Beyond, taken_elsewhere};
 use super::packet;
 use super::tokens::Token;
 use super::upkeep::{Look, Upkeep};
@@ -32,6 +33,10 @@ pub(super) struct Tunnel {
     pub(super) counts: TunnelReport,
     config: TunnelConfig,
     upkeep: Upkeep,
+    /// What this computer does with packets for networks behind it.
+    pub(super) beyond: Beyond,
+    /// Why packets do not go to a peer's network.
+    elsewhere: Option<String>,
 }
 
 /// The rules of a tunnel, apart from its device.
@@ -53,8 +58,9 @@ impl Tunnel {
         let interface = config.interface.clone();
         let device = Awaited::new(format!("tunnel {interface}"));
         let counts = TunnelReport { interface, ..TunnelReport::default() };
-        let upkeep = Upkeep::new();
-        let mut tunnel = Self { device, rules, counts, config: config.clone(), upkeep };
+        let (upkeep, config) = (Upkeep::new(), config.clone());
+        let (beyond, elsewhere) = Default::default();
+        let mut tunnel = Self { device, rules, counts, config, upkeep, beyond, elsewhere };
         tunnel.restore(now, poller);
         tunnel
     }
@@ -76,7 +82,8 @@ impl Tunnel {
 
     /// Says what is wrong with the interface.
     pub(super) fn trouble(&self) -> Option<&str> {
-        self.device.trouble().or(self.upkeep.trouble())
+        let behind = self.elsewhere.as_deref().or(self.beyond.trouble());
+        self.device.trouble().or(self.upkeep.trouble()).or(behind)
     }
 
     /// Notes that interfaces, addresses or routes of this host have changed.
@@ -97,6 +104,12 @@ impl Tunnel {
         let look = Look::new(device, seen, &self.config, routes.iter());
         self.upkeep.on_look(now, &seen.name, &look);
         self.counts.put_back = self.upkeep.times();
+        let nets = self.rules.allowed.owners.keys();
+        let elsewhere = taken_elsewhere(nets, seen, &interfaces);
+        if let Some(told) = elsewhere.as_ref().filter(|_| self.elsewhere != elsewhere) {
+            tracing::warn!("tunnel {}: {told}", seen.name);
+        }
+        self.elsewhere = elsewhere;
     }
 
     /// Takes other peers, or other addresses of them, and brings the routes up to date.
@@ -109,6 +122,13 @@ impl Tunnel {
         }
         for net in after.iter().filter(|net| !before.contains(net)) {
             note(device.add_route(net.network(), net.prefix_len()).map(drop));
+        }
+    }
+
+    /// Counts a packet for this host that it does not keep, and does not pass on either.
+    pub(super) fn note_destination(&mut self, now: Instant, to: IpAddr) {
+        if self.beyond.drops(now, to, &self.config.addresses) {
+            self.counts.not_passed_on += 1;
         }
     }
 
@@ -153,16 +173,16 @@ impl Rules {
         Some(peer)
     }
 
-    /// Prepares a packet of a peer; returns whether it may come in.
-    pub(super) fn incoming(&self, peer: usize, packet: &mut [u8]) -> bool {
-        let source = packet::addresses(packet).map(|(source, _)| source);
-        if source.and_then(|source| self.owner(source)) != Some(peer) {
-            return false;
+    /// Prepares a packet of a peer; returns where it goes, if it may come in.
+    pub(super) fn incoming(&self, peer: usize, packet: &mut [u8]) -> Option<IpAddr> {
+        let (source, destination) = packet::addresses(packet)?;
+        if self.owner(source) != Some(peer) {
+            return None;
         }
         if self.clamp {
             packet::clamp_segment_size(packet, self.mtu);
         }
-        true
+        Some(destination)
     }
 
     /// Makes the answer to a packet of which the session takes only `limit` bytes.
@@ -320,7 +340,8 @@ mod tests {
         assert_eq!(rules.outgoing(&mut packet([10, 77, 0, 1], [10, 78, 0, 1])), None);
         assert_eq!(rules.outgoing(&mut [0x45, 0]), None);
 
-        let from = |peer, source| rules.incoming(peer, &mut packet(source, [10, 77, 0, 1]));
+        let from =
+            |peer, source| rules.incoming(peer, &mut packet(source, [10, 77, 0, 1])).is_some();
         assert!(from(0, [10, 77, 0, 2]) && from(1, [10, 77, 0, 9]) && from(1, [192, 168, 5, 1]));
         assert!(!from(0, [10, 77, 0, 9]) && !from(1, [10, 77, 0, 2]) && !from(0, [8, 8, 8, 8]));
     }

@@ -16,12 +16,16 @@ use super::waiting::{Fates, Passed, Waiting};
 use super::{Origin, Tokens, takes_nothing};
 use crate::config::Remote;
 
-/// Clients of one server. One more takes the place of the one that was silent for longest, or is
-/// turned away where none was silent for [`SILENCE`].
+/// Clients of one server. One more takes the place of one that has not brought a frame, or of the one that was silent for
+/// longest, or is turned away where none gives way.
 const CLIENTS: usize = 8;
 /// A client that has been silent for longer may be gone without a word: ground stations send a
 /// heartbeat every second.
 const SILENCE: Duration = Duration::from_secs(30);
+/// A client that has brought no frame for so long is no ground station, but a browser, a scanner, or one that only listens.
+const SPEAKS_WITHIN: Duration = Duration::from_secs(2);
+/// How long it is told that a client was turned away.
+const TOLD_FOR: Duration = Duration::from_secs(60);
 /// Bytes that wait for a client that does not keep up; frames beyond are dropped, whole.
 const WAITING: usize = 65_536;
 /// Bytes that the kernel may hold of what it cannot send at once: a few frames, so that a stream goes on while we wait for
@@ -38,6 +42,8 @@ pub(super) struct TcpPort {
     /// What clients that have gone lost.
     loss: StreamLoss,
     fates: Fates,
+    /// When a client was turned away last.
+    turned_away: Option<Instant>,
 }
 
 /// Where connections come from.
@@ -48,7 +54,9 @@ enum From {
 
 struct TcpClient {
     stream: TcpStream,
-    heard: Instant,
+    since: Instant,
+    /// When its last frame came.
+    heard: Option<Instant>,
     frames: StreamFramer,
     waiting: Waiting,
 }
@@ -92,7 +100,11 @@ impl TcpPort {
             (None, Some(time), From::Dialer(_)) => {
                 Some(format!("the other end {}", takes_nothing(time)))
             }
-            (None, None, _) => None,
+            (None, None, _) => {
+                let is_told = self.turned_away.is_some_and(|at| now.since(at) < TOLD_FOR);
+                is_told
+                    .then(|| format!("{CLIENTS} clients are connected, one more was turned away"))
+            }
         }
     }
 
@@ -121,10 +133,10 @@ impl TcpPort {
         if part == CLIENTS {
             match &mut self.origin {
                 From::Listener(listener) => {
-                    if let Ok((stream, _)) = listener.accept()
-                        && let Some(part) = self.free_place(now)
-                    {
-                        self.add(now, part, stream, poller);
+                    let Ok((stream, from)) = listener.accept() else { return };
+                    match self.free_place(now) {
+                        Some(part) => self.add(now, part, stream, poller),
+                        None => self.turn_away(now, from),
                     }
                 }
                 From::Dialer(dialer) => {
@@ -138,7 +150,6 @@ impl TcpPort {
         let Some(Some(client)) = self.clients.get_mut(part) else { return };
         let mut alive = true;
         if ready.readable {
-            client.heard = now;
             alive = client.read(now, take);
         }
         if alive && ready.writable {
@@ -207,8 +218,9 @@ impl TcpPort {
     }
 
     fn of(origin: From, tokens: Tokens) -> Self {
-        let (clients, (loss, fates)) = ((0..CLIENTS).map(|_| None).collect(), Default::default());
-        Self { origin, clients, tokens, loss, fates }
+        let clients = (0..CLIENTS).map(|_| None).collect();
+        let (loss, fates, turned_away) = Default::default();
+        Self { origin, clients, tokens, loss, fates, turned_away }
     }
 
     /// Returns what connects, of a client that has no connection.
@@ -229,27 +241,50 @@ impl TcpPort {
         if opened.is_ok() {
             self.leave(part);
             let (frames, waiting) = (StreamFramer::default(), Waiting::new(WAITING));
-            self.clients[part] = Some(TcpClient { stream, heard: now, frames, waiting });
+            self.clients[part] =
+                Some(TcpClient { stream, since: now, heard: None, frames, waiting });
         }
     }
 
     /// Finds a place for one more client.
     fn free_place(&self, now: Instant) -> Option<usize> {
-        let heard = |part: &usize| self.clients[*part].as_ref().map(|client| client.heard);
-        // A free place has no time of its last word, and none is less than any.
-        let part = (0..self.clients.len()).min_by_key(heard)?;
-        heard(&part).is_none_or(|heard| now.since(heard) >= SILENCE).then_some(part)
+        let gives_way = |part: usize| match &self.clients[part] {
+            None => Some((None, None)),
+            Some(client) => client.gives_way(now).then_some((client.heard, Some(client.since))),
+        };
+        // A free place has no times, and none is less than any.
+        let places = (0..CLIENTS).filter_map(|part| Some((gives_way(part)?, part)));
+        places.min().map(|(_, part)| part)
+    }
+
+    fn turn_away(&mut self, now: Instant, from: SocketAddr) {
+        if self.turned_away.is_none_or(|at| now.since(at) >= TOLD_FOR) {
+            tracing::warn!(%from, "client turned away: {CLIENTS} are connected");
+        }
+        self.turned_away = Some(now);
     }
 }
 
 impl TcpClient {
+    /// Tells whether one more client may take its place.
+    fn gives_way(&self, now: Instant) -> bool {
+        match self.heard {
+            Some(heard) => now.since(heard) >= SILENCE,
+            None => now.since(self.since) >= SPEAKS_WITHIN,
+        }
+    }
+
     /// Returns whether the connection stands.
     fn read(&mut self, now: Instant, take: &mut dyn FnMut(&MavlinkFrame<'_>)) -> bool {
         let mut buffer = [0; AT_A_TIME];
         match self.stream.read(&mut buffer) {
             Ok(0) => false,
             Ok(length) => {
-                self.frames.push(now, &buffer[..length], take);
+                let Self { frames, heard, .. } = self;
+                frames.push(now, &buffer[..length], |frame| {
+                    *heard = Some(now);
+                    take(frame);
+                });
                 true
             }
             Err(error) => passing(&error),
@@ -372,6 +407,7 @@ mod tests {
             ended |= last.read(&mut [0; 1]).is_ok_and(|length| length == 0);
         }
         assert!(ended);
+        assert!(server.port.trouble(sys::clock::now()).unwrap().contains("was turned away"));
         // Where the others have been silent for long, one of them makes room.
         let mut late = TcpStream::connect(address).unwrap();
         late.set_read_timeout(Some(Duration::from_millis(200).into())).unwrap();
@@ -390,6 +426,32 @@ mod tests {
         }
         let client = server.port.clients[0].as_ref().unwrap();
         assert!(client.waiting.bytes() <= WAITING);
+    }
+
+    #[test]
+    fn whoever_brings_no_frame_gives_way_to_a_ground_station() {
+        let (mut server, address) = Server::new();
+        let mut speaks = TcpStream::connect(address).unwrap();
+        server.run_until(|server| server.port.clients() == 1);
+        let mut others: Vec<_> =
+            (1..CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        server.run_until(|server| server.port.clients() == CLIENTS);
+        speaks.write_all(&heartbeat(1)).unwrap();
+        others.iter_mut().for_each(|other| other.write_all(b"GET / HTTP/1.1").unwrap());
+        server.run_until(|server| server.taken.len() == 1);
+        let now = sys::clock::now();
+        let turned_away = TcpStream::connect(address).unwrap();
+        server.accept(now);
+        assert!(server.port.turned_away.take().is_some(), "all of them may still speak");
+        drop(turned_away);
+        let later = now + SPEAKS_WITHIN;
+        let newcomers: Vec<_> =
+            (1..=CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        newcomers.iter().for_each(|_| server.accept(later));
+        let clients = || server.port.clients.iter().flatten();
+        assert!(clients().any(|client| client.heard.is_some()), "who speaks keeps its place");
+        assert_eq!(clients().filter(|client| client.since == later).count(), CLIENTS - 1);
+        assert!(server.port.turned_away.is_some(), "the eighth");
     }
 
     #[test]

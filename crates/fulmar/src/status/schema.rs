@@ -544,6 +544,8 @@ section! {
     refused: u64, Counter("packets");
     /// Packets of a peer that would change this host's routes, and were not let in.
     misleading: u64, Counter("packets");
+    /// Packets of peers for networks behind this computer, which passes nothing on.
+    not_passed_on: u64, Counter("packets");
     /// Times that an address, a route or a setting of the interface was put back which somebody had taken away.
     put_back: u64, Counter("times");
 }

@@ -138,6 +138,7 @@ pub(crate) fn table(report: &Report) -> String {
             (tunnel.too_large, "too large"),
             (tunnel.refused, "turned away"),
             (tunnel.misleading, "about routes"),
+            (tunnel.not_passed_on, "not passed on"),
             (tunnel.put_back, "times put right"),
         ]);
         if !more.is_empty() {

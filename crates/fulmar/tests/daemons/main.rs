@@ -8,10 +8,12 @@
 mod age;
 mod attacker;
 mod autopilot;
+mod behind;
 mod compromised;
 mod double;
 mod fleet;
 mod flight;
+mod flows;
 mod host;
 mod hostile;
 mod lossy;

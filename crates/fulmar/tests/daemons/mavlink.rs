@@ -1,6 +1,7 @@
 //! MAVLink endpoints: what is kept back is counted and said; sharing and filters.
 
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::rig::Rig;
@@ -326,5 +327,43 @@ fn ground_stations_of_one_number_fly_from_both_ends() {
     }
     for daemon in [&drone, &station] {
         assert_eq!(kept_back(&daemon.status(), "frames that came back"), 0);
+    }
+}
+
+#[test]
+fn connections_that_say_nothing_keep_no_ground_station_away() {
+    let name = "mavlink::connections_that_say_nothing_keep_no_ground_station_away";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let station = rig.start_station(&endpoint("stream", "tcp-server", 5_760, ""));
+    let drone = rig.start_drone(&[0], &endpoint("autopilot", "udp-server", 14_555, ""));
+    drone.wait_for_paths(1);
+    let autopilot = socket(&rig.drone, "127.0.0.1:0", Some("127.0.0.1:14555"));
+    let connect = || rig.station.run(|| TcpStream::connect("127.0.0.1:5760").unwrap()).unwrap();
+    // Browsers, scanners, whoever found the port open: none of them ever says a frame.
+    let mut others: Vec<_> = (0..8).map(|_| connect()).collect();
+    others.iter_mut().for_each(|other| other.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap());
+    let one_more = connect();
+    station.wait_for("it is told", |status| {
+        let trouble = status["endpoints"][0]["trouble"].as_str().unwrap_or_default();
+        trouble == "8 clients are connected, one more was turned away"
+    });
+    drop(one_more);
+    let began = Instant::now();
+    let mut number = 0;
+    let mut is_served = || {
+        let ground = connect();
+        ground.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        for _ in 0..10 {
+            number += 1;
+            autopilot.send(&heartbeat((1, 1), number, 2)).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        matches!((&ground).read(&mut [0; 64]), Ok(length) if length > 0)
+    };
+    while !is_served() {
+        assert!(began.elapsed() < Duration::from_secs(15), "{:#}", station.status());
     }
 }

@@ -97,3 +97,76 @@ fn the_pilot_is_told_of_each_link_at_both_ends_and_of_the_last_one_at_the_statio
     assert_eq!(ground.told.len(), 4, "one each: {:?}", ground.told);
     assert!(quiet.told.is_empty(), "{:?}", quiet.told);
 }
+
+/// Two drones whose autopilots have one number, at one ground station: what it tells one, both would do.
+#[test]
+fn the_pilot_is_told_that_two_vehicles_have_one_number() {
+    if !sandbox::inside("pilot::the_pilot_is_told_that_two_vehicles_have_one_number") {
+        return;
+    }
+    let rig = Rig::new(1);
+    let second_key = rig.make_keys("second");
+    let endpoint = |peer: &str| {
+        format!(
+            "[[mavlink]]\nname = \"{peer}\"\npeer = \"{peer}\"\nkind = \"udp-client\"\naddress = \"127.0.0.1:14550\"\n"
+        )
+    };
+    let station = rig.start_station(&format!(
+        "[[peer]]\nname = \"bravo\"\npublic_key = \"{second_key}\"\nallowed_addresses = \"10.77.0.3/32\"\n{}{}",
+        endpoint("drone"),
+        endpoint("bravo")
+    ));
+    let autopilot = |port: u16| {
+        format!(
+            "[[mavlink]]\nname = \"fc\"\nkind = \"udp-server\"\naddress = \"127.0.0.1:{port}\"\n"
+        )
+    };
+    let first = rig.start_drone(&[0], &autopilot(14_555));
+    let head = rig.head("drone", "station", "10.77.0.1/32");
+    let head = head.replace("drone.key", "second.key").replace("drone.sock", "second.sock");
+    let path = "[[path]]\ninterface = \"l0\"\nremote = \"192.168.0.2:14700\"\n";
+    let text = format!("{head}{path}{}", autopilot(14_556));
+    let second = rig.start("second", &rig.drone, &text);
+    first.wait_for_paths(1);
+    second.wait_for_paths(1);
+    let mut ground = Program::new(&rig.station, "127.0.0.1:14550", None);
+    let autopilots = [14_555, 14_556]
+        .map(|port| Program::new(&rig.drone, "127.0.0.1:0", Some(&format!("127.0.0.1:{port}"))));
+    let mut number = 0;
+    let mut beat = |systems: [u8; 2]| {
+        for (autopilot, system) in autopilots.iter().zip(systems) {
+            number += 1;
+            let payload = [0, 0, 0, 0, 2, 3, 81, 4, 3];
+            let heartbeat = encode_frame(Version::V2, number, (system, 1), 0, &payload).unwrap();
+            autopilot.socket.send(&heartbeat).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let troubles = || {
+        let status = station.status();
+        let peers = status["peers"].as_array().unwrap().clone();
+        peers.iter().map(|peer| peer["trouble"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = |has: &dyn Fn(&str) -> bool| troubles().iter().all(|trouble| has(trouble));
+    let began = Instant::now();
+    while !all(&|trouble| trouble.starts_with("vehicle 7 is ")) {
+        beat([7, 7]);
+        assert!(began.elapsed() < PATIENCE, "{:?}", troubles());
+    }
+    let is_told = |told: &Vec<String>| {
+        ["2 Fulmar: bravo's vehicle is number 7 too", "2 Fulmar: drone's vehicle is number 7 too"]
+            .iter()
+            .all(|text| told.iter().any(|one| one == text))
+    };
+    while !is_told(&ground.told) {
+        beat([7, 7]);
+        ground.listen();
+        assert!(began.elapsed() < 2 * PATIENCE, "{:?}", ground.told);
+    }
+    assert_eq!(station.log().matches("vehicle 7 is ").count(), 2, "{}", station.log());
+    // One of them gets another number.
+    while !all(&str::is_empty) {
+        beat([7, 8]);
+        assert!(began.elapsed() < 3 * PATIENCE, "{:?}", troubles());
+    }
+}

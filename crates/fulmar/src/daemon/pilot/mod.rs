@@ -62,7 +62,7 @@ impl Daemon {
         let Some((session, status)) = status else { return Look::default() };
         let names = self.link_names(session, &status.paths);
         let is_own_line = self.is_own_line(place, &status.paths);
-        let autopilot = self.autopilot_trouble(now, place);
+        let (autopilot, twin) = (self.autopilot_trouble(now, place), self.twin_of(place));
         let is_full = status.queue_free_percent <= LITTLE_ROOM;
         let seen = |(path, name): (&PathStatus, String)| Seen {
             path: path.id,
@@ -71,7 +71,7 @@ impl Daemon {
             loses: Some(path.loss.max(path.loss_in)).filter(|loss| *loss >= MUCH_LOSS),
         };
         let links = status.paths.iter().zip(names).map(seen).collect();
-        Look { is_full, is_own_line, autopilot, links }
+        Look { is_full, is_own_line, autopilot, twin, links }
     }
 
     /// Tells whether all links of a station's peer, which come in by one interface, fell at one moment, and no other peer is

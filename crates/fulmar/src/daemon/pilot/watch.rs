@@ -6,6 +6,8 @@
 //!   and none is left                CRITICAL "no link works"
 //!   which all fell at one moment    CRITICAL "both links: it is the station's own line"
 //! its autopilot silent              CRITICAL "autopilot: ttyAMA0 says nothing"
+//! another drone's vehicle of its    CRITICAL "bravo's vehicle is number 1 too"
+//!   number at one ground station
 //! works again for RETURNS looks     NOTICE "wifi up, flying on wifi, lte"; at once where no other works
 //! FLAPS silences within a minute    WARNING "wifi comes and goes", then nothing of it until it stays for a minute
 //! all that work lose much, or no    WARNING "only just enough: lte loses 23 %", once a minute at most
@@ -48,6 +50,8 @@ pub(super) struct Look {
     pub(super) is_own_line: bool,
     /// What is wrong with the autopilot, in a few words.
     pub(super) autopilot: Option<String>,
+    /// A vehicle's number, and who has a vehicle of that number as well, which the ground station cannot tell apart.
+    pub(super) twin: Option<(u8, String)>,
     pub(super) links: Vec<Seen>,
 }
 
@@ -71,6 +75,8 @@ pub(in crate::daemon) struct Watch {
     /// What the pilot was told of the autopilot.
     autopilot: Option<String>,
     autopilot_told: Option<Instant>,
+    /// What the pilot was told of another vehicle of the same number.
+    twin: Option<(u8, String)>,
     just: u32,
     just_told: Option<Instant>,
 }
@@ -119,6 +125,7 @@ impl Watch {
             return Some((Severity::Info, text));
         }
         let told = self.lost_or_found(now, look).or_else(|| self.autopilot_news(now, look));
+        let told = told.or_else(|| self.twin_news(look));
         told.or_else(|| self.news()).or_else(|| self.just_enough(now, look))
     }
 
@@ -171,6 +178,18 @@ impl Watch {
             Some(trouble) => (Severity::Critical, said(|_| format!("autopilot: {trouble}"))),
             None => (Severity::Notice, said(|_| "the autopilot is heard again".into())),
         })
+    }
+
+    /// Says that another vehicle has the same number.
+    fn twin_news(&mut self, look: &Look) -> Option<(Severity, String)> {
+        if self.twin == look.twin {
+            return None;
+        }
+        self.twin.clone_from(&look.twin);
+        let (system, other) = self.twin.as_ref()?;
+        let text =
+            said(|short| format!("{}'s vehicle is number {system} too", shortened(other, short)));
+        Some((Severity::Critical, text))
     }
 
     /// Says which links went silent or are back.
@@ -329,13 +348,15 @@ mod tests {
         second: u64,
         is_own_line: bool,
         autopilot: Option<&'static str>,
+        twin: Option<(u8, &'static str)>,
     }
 
     impl Flight {
         fn new(names: &[&'static str]) -> Self {
             let (watch, names_of) = (Watch::default(), names.to_vec());
-            let (is_own_line, autopilot) = (false, None);
-            let mut flight = Self { watch, names: names_of, second: 0, is_own_line, autopilot };
+            let (is_own_line, autopilot, twin) = (false, None, None);
+            let mut flight =
+                Self { watch, names: names_of, second: 0, is_own_line, autopilot, twin };
             let all = vec![true; names.len()];
             let hello = flight.look(&all).unwrap();
             assert_eq!(hello, (Severity::Info, format!("Fulmar: flying on {}", names.join(", "))));
@@ -361,7 +382,8 @@ mod tests {
             };
             let links = works.iter().enumerate().map(seen).collect();
             let (is_own_line, autopilot) = (self.is_own_line, self.autopilot.map(str::to_owned));
-            let look = Look { is_full, is_own_line, autopilot, links };
+            let twin = self.twin.map(|(system, other)| (system, other.to_owned()));
+            let look = Look { is_full, is_own_line, autopilot, twin, links };
             let told = self.watch.look(Instant::from_millis(self.second * 1_000), &look);
             assert!(told.iter().all(|(_, text)| text.len() <= LONGEST_TEXT), "{told:?}");
             told
@@ -486,6 +508,19 @@ mod tests {
         assert_eq!(flight.told(&[false, false], 10).len(), 1);
         flight.autopilot = Some("ttyAMA0 is missing");
         assert!(flight.told(&[false, false], 10).is_empty(), "nobody knows");
+    }
+
+    #[test]
+    fn another_vehicle_of_the_same_number_is_told_once() {
+        let mut flight = Flight::new(&["wifi", "lte"]);
+        flight.twin = Some((1, "bravo"));
+        let told = flight.told(&[true, true], 60);
+        assert_eq!(told, one(Severity::Critical, "bravo's vehicle is number 1 too"));
+        flight.twin = None;
+        assert!(flight.told(&[true, true], 10).is_empty());
+        flight.twin = Some((1, "the-second-of-those-that-map-the-quarry"));
+        let told = flight.told(&[true, true], 10);
+        assert_eq!(told, one(Severity::Critical, "the-secon's vehicle is number 1 too"));
     }
 
     #[test]
