@@ -16,6 +16,7 @@ pub(crate) mod guests;
 mod happened;
 mod input;
 mod journal;
+mod knocks;
 mod locals;
 mod not_forwarded;
 mod notes;
@@ -33,6 +34,7 @@ mod report;
 mod rights;
 mod sockets;
 mod standstill;
+mod strays;
 mod tokens;
 mod tunnel;
 mod upkeep;
@@ -73,6 +75,7 @@ use report::{Meter, StrangersSeen};
 pub(crate) use sockets::LOOK_EVERY;
 use sockets::{SocketChange, Sockets};
 use standstill::Standstill;
+use strays::Unclaimed;
 pub(crate) use tokens::Token;
 use tunnel::Tunnel;
 
@@ -149,6 +152,8 @@ struct PeerState {
     notes: Notes,
     /// How the endpoints of its applications were, by their numbers.
     endpoint_states: BTreeMap<u64, EndpointState>,
+    /// What it sends to no endpoint of this end.
+    unclaimed: Unclaimed,
 }
 
 impl PeerState {
@@ -278,6 +283,7 @@ impl Daemon {
             self.sockets.tidy(now);
             self.relays.tell_again();
             self.look_elsewhere(now);
+            self.ask_silent(now);
             self.close_leaving_paths(now);
             self.end_guests(now);
             self.log_silence(now);

@@ -9,6 +9,7 @@ use super::Daemon;
 use super::open::{Way, open_path};
 use super::relays::{interface_id, relay_id};
 use crate::config::{MAX_SOCKETS, PathConfig};
+use crate::knock::Knock;
 
 /// How long a path that goes stays at least: what is under way to us by it arrives, and the other end begins to use
 /// the one in its place.
@@ -23,6 +24,8 @@ pub(super) struct DronePath {
     pub(super) path: Option<PathRef>,
     /// Since when the file no longer has it.
     pub(super) leaving: Option<Instant>,
+    /// What is asked at its address while nothing comes from there.
+    pub(super) knock: Option<Knock>,
 }
 
 impl Daemon {
@@ -39,7 +42,10 @@ impl Daemon {
             self.remotes.add(slot, path);
             slot
         };
-        self.paths.insert(slot, DronePath { config: path.clone(), path: None, leaving: None });
+        self.paths.insert(
+            slot,
+            DronePath { config: path.clone(), path: None, leaving: None, knock: None },
+        );
     }
 
     /// Opens the paths whose session has begun, or begun anew, and whose peer's address is known.

@@ -14,6 +14,7 @@ use sys::poller::{Interest, Poller};
 use sys::tun::Tun;
 
 use super::packet;
+use super::strays::Strays;
 use super::tokens::Token;
 use super::upkeep::{Look, Upkeep};
 use crate::awaited::Awaited;
@@ -30,6 +31,7 @@ pub(super) struct Tunnel {
     pub(super) rules: Rules,
     /// What has passed, and what did not.
     pub(super) counts: TunnelReport,
+    pub(super) strays: Strays,
     config: TunnelConfig,
     upkeep: Upkeep,
 }
@@ -53,8 +55,8 @@ impl Tunnel {
         let interface = config.interface.clone();
         let device = Awaited::new(format!("tunnel {interface}"));
         let counts = TunnelReport { interface, ..TunnelReport::default() };
-        let upkeep = Upkeep::new();
-        let mut tunnel = Self { device, rules, counts, config: config.clone(), upkeep };
+        let (strays, upkeep) = (Strays::default(), Upkeep::new());
+        let mut tunnel = Self { device, rules, counts, strays, config: config.clone(), upkeep };
         tunnel.restore(now, poller);
         tunnel
     }
