@@ -17,7 +17,8 @@ use sys::interfaces::{self, Interface};
 use sys::serial::{FlowControl, Serial};
 
 use crate::config::{
-    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, RelayFile, Remote,
+    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, RUN_DIRECTORY,
+    RelayFile, Remote,
 };
 use crate::endpoints::way_trouble;
 use crate::events::socket_beside;
@@ -69,6 +70,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         warnings.push("tunnel: there is no /dev/net/tun here: modprobe tun".into());
     }
     warnings.extend(status_trouble(&config.status));
+    warnings.extend(beside_keys(config));
     if let Some(record) = &config.record
         && let Err(error) = try_directory(&record.directory)
     {
@@ -371,6 +373,34 @@ fn status_trouble(path: &Path) -> Option<String> {
     }
     let error = try_place(path).and_then(|()| try_place(&socket_beside(path))).err()?;
     Some(format!("status socket: {place}: {error}; [status] socket names another place"))
+}
+
+/// Names sockets in the folder of the file, where `init`, `pair` and `peers` keep keys: whoever is to use a socket needs a way
+/// into its folder.
+fn beside_keys(config: &Config) -> Vec<String> {
+    let folder_of = |path: &Path| path.parent().and_then(|folder| folder.canonicalize().ok());
+    let Some(keys) = config.file.canonicalize().ok().and_then(|file| folder_of(&file)) else {
+        return Vec::new();
+    };
+    let status = ("status socket".to_owned(), config.status.as_path());
+    let of_endpoint = |endpoint: &'_ EndpointConfig| match &endpoint.kind {
+        EndpointKind::Seqpacket(path, _) => {
+            Some((format!("endpoint \"{}\"", endpoint.name), path.clone()))
+        }
+        _ => None,
+    };
+    let endpoints: Vec<_> = config.endpoints.iter().filter_map(of_endpoint).collect();
+    let endpoints = endpoints.iter().map(|(name, path)| (name.clone(), path.as_path()));
+    let beside = std::iter::once(status)
+        .chain(endpoints)
+        .filter(|(_, path)| folder_of(path) == Some(keys.clone()));
+    let told = |(name, path): (String, &Path)| {
+        let place = path.display();
+        format!(
+            "{name}: {place} lies in the folder of the keys: whoever uses it needs a way in there; {RUN_DIRECTORY} is for sockets alone"
+        )
+    };
+    beside.map(told).collect()
 }
 
 /// Says why an address could not be taken; a program that has it is there now, or may be our daemon.

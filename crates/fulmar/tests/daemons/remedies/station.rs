@@ -50,6 +50,8 @@ fn a_station_that_listens_where_it_has_no_address_or_for_itself_alone() {
     wait_until_told(&station, &["! listen", words]);
     let told = checked(&rig, "station");
     assert!(told.contains(words), "{told}");
+    // The rig has keys and sockets in one folder, as nobody should.
+    assert!(told.contains("station.sock lies in the folder of the keys"), "{told}");
     let drone = rig.start_drone(&[0], AUTOPILOT);
     wait_until_told(&drone, &["192.168.0.2:14700 answers that nothing takes UDP there"]);
     // An address that it has, and that nobody else reaches.
