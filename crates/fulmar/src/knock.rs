@@ -10,14 +10,13 @@ use std::net::{SocketAddr, UdpSocket};
 use proto::{Duration, Instant};
 use sys::bound;
 
-/// How often it is tried. A host answers no more than one such question a second.
-const AGAIN: Duration = Duration::from_secs(3);
-
 /// One address that is asked by one interface.
 #[derive(Debug)]
 pub(crate) struct Knock {
     remote: SocketAddr,
     socket: UdpSocket,
+    /// How often it is asked: a host answers about one such question a second, and our handshakes are among them.
+    every: Duration,
     next: Instant,
     trouble: Option<String>,
 }
@@ -27,11 +26,11 @@ impl Knock {
     ///
     /// # Errors
     /// Those of the system, that of an address to which there is no way by the interface among them.
-    pub(crate) fn new(interface: &str, remote: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn new(interface: &str, remote: SocketAddr, every: Duration) -> io::Result<Self> {
         let socket = bound::udp(interface, remote.is_ipv6())?;
         socket.connect(remote)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { remote, socket, next: Instant::ZERO, trouble: None })
+        Ok(Self { remote, socket, every, next: Instant::ZERO, trouble: None })
     }
 
     pub(crate) fn remote(&self) -> SocketAddr {
@@ -44,7 +43,7 @@ impl Knock {
         // Sending tells of an answer as well.
         let mut answers = vec![self.socket.recv(&mut buffer).err()];
         if self.next <= now {
-            self.next = now + AGAIN;
+            self.next = now + self.every;
             answers.push(self.socket.send(&[]).err());
         }
         let told = answers.into_iter().flatten().find_map(|error| self.told(&error));
@@ -93,10 +92,10 @@ mod tests {
     fn a_port_where_nobody_is_says_so_and_one_where_somebody_is_says_nothing() {
         let somebody = UdpSocket::bind("127.0.0.1:0").unwrap();
         let there = somebody.local_addr().unwrap();
-        let mut knock = Knock::new("lo", there).unwrap();
+        let mut knock = Knock::new("lo", there, Duration::from_secs(1)).unwrap();
         assert_eq!(asked(&mut knock), None);
         drop(somebody);
-        let mut knock = Knock::new("lo", there).unwrap();
+        let mut knock = Knock::new("lo", there, Duration::from_secs(1)).unwrap();
         let told = asked(&mut knock).unwrap();
         assert!(told.starts_with(&format!("{there} answers that nothing takes UDP")), "{told}");
     }

@@ -45,7 +45,9 @@ const LEAST_MTU: u32 = 576;
 const RESOLVED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long it waits for hosts that would say that nobody takes what is sent there: the round trip of a slow mobile network.
-const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
+const ANSWERED_WITHIN: Duration = Duration::from_millis(1_000);
+/// How often it asks meanwhile.
+const ASKED_EVERY: Duration = Duration::from_millis(200);
 /// How often it looks meanwhile.
 const LOOKED_AT_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
 
@@ -185,7 +187,8 @@ fn answers(config: &Config, interfaces: &[Interface]) -> Vec<String> {
             Remote::Address(address) => Some(*address),
             Remote::Name(..) => None,
         });
-        let knocks = addresses.filter_map(|address| Knock::new(&interface.name, address).ok());
+        let knocks =
+            addresses.filter_map(|address| Knock::new(&interface.name, address, ASKED_EVERY).ok());
         asked.extend(knocks.map(|knock| (path, knock)));
     }
     let deadline = Instant::now() + std::time::Duration::from(ANSWERED_WITHIN);

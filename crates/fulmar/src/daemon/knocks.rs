@@ -1,10 +1,13 @@
 //! Which of a drone's addresses say that nobody takes what is sent there ([`crate::knock`]): those of paths that get no answer.
 
-use proto::{Instant, PathState, Via};
+use proto::{Duration, Instant, PathState, Via};
 
 use super::Daemon;
 use crate::config::Role;
 use crate::knock::Knock;
+
+/// How often such an address is asked: an empty datagram costs next to nothing beside the handshakes.
+const EVERY: Duration = Duration::from_secs(3);
 
 impl Daemon {
     /// Asks at the addresses of paths that get no answer, as far as that is due.
@@ -29,7 +32,7 @@ impl Daemon {
             if path.knock.as_ref().is_none_or(|knock| knock.remote() != remote) {
                 let interface = sockets.interface_of(slot).unwrap_or_default();
                 // Where there is no way, the path says so.
-                path.knock = Knock::new(&interface, remote).ok();
+                path.knock = Knock::new(&interface, remote, EVERY).ok();
             }
             if let Some(knock) = &mut path.knock {
                 knock.look(now);

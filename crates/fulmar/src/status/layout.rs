@@ -22,11 +22,13 @@ pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
 /// Lays rows out, each column as wide as what stands in it.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(|column| widest(rows, column)).collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::from("  ");
         for (column, cell) in row.iter().enumerate() {
-            let width = widest(rows, column);
+            let width = widths[column];
             let _ = write!(line, "{cell:width$}  ");
         }
         text += line.trim_end();

@@ -41,8 +41,9 @@ fn a_station_whose_daemon_does_not_run() {
     let words = "192.168.0.2:14700 answers that nothing takes UDP there";
     let told = wait_until_told(&drone, &[words]);
     assert_not_blamed(&told, &["block UDP", "route", "gateway"]);
-    let told = checked(&rig, "drone");
-    assert!(told.contains(words), "{told}");
+    // The station's computer answers so once a second, the daemon's handshakes too.
+    let is_told = (0..10).any(|_| checked(&rig, "drone").contains(words));
+    assert!(is_told, "{}", checked(&rig, "drone"));
     let _station = rig.start_station(GROUND);
     drone.wait_for_paths(1);
     wait_until_gone(&drone, words);
