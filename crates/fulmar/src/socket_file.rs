@@ -112,7 +112,7 @@ pub(crate) fn try_directory(path: &Path) -> io::Result<()> {
 
 /// Tries whether a file beside `path` can be made.
 fn try_file(path: &Path) -> io::Result<()> {
-    let probe = path.with_file_name(format!(".fulmar-check-{}", std::process::id()));
+    let probe = path.with_file_name(format!(".fulmar-check-{}", sys::entropy::word()?));
     fs::File::create_new(&probe)?;
     fs::remove_file(&probe)
 }

@@ -235,11 +235,89 @@ fn with_a_token_nothing_is_told_to_those_who_do_not_know_it() {
     let cookie = head.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
     assert_eq!(get(&address, "/", &format!("cookie: {cookie}\r\n")).0, 200);
     assert_eq!(get(&address, "/", "cookie: fulmar=guess\r\n").0, 401);
+    // Guesses are told to wait, and keep out nobody who knows the token: who guesses may share an address with others, or
+    // be a page in the operator's own browser.
     for _ in 0..10 {
         login("wrong");
     }
-    assert_eq!(login(TOKEN).0, 429);
+    assert_eq!(login("wrong").0, 429);
+    assert_eq!(get(&address, "/metrics", &format!("authorization: Bearer {TOKEN}\r\n")).0, 200);
     assert_eq!(get(&address, "/", &format!("cookie: {cookie}\r\n")).0, 200, "who is in stays in");
+    assert_eq!(login(TOKEN).0, 303);
+}
+
+#[test]
+fn another_page_in_the_operators_browser_is_refused() {
+    let pair = Pair::start();
+    let (_web, address) = pair.web(&[]);
+    let post = |more: &str| {
+        let head = format!("host: {address}\r\nconnection: close\r\n{more}content-length: 7");
+        ask(&address, &format!("POST /login HTTP/1.1\r\n{head}\r\n\r\ntoken=x")).0
+    };
+    assert_eq!(post(""), 303, "a program");
+    assert_eq!(post(&format!("origin: http://{address}\r\n")), 303);
+    for foreign in
+        ["origin: http://evil.example\r\n", "origin: null\r\n", "sec-fetch-site: cross-site\r\n"]
+    {
+        assert_eq!(post(foreign), 403, "{foreign}");
+    }
+    let framed = "sec-fetch-site: cross-site\r\nsec-fetch-dest: iframe\r\n";
+    assert_eq!(get(&address, "/api/view", framed).0, 403);
+    let (status, head, _) =
+        get(&address, "/", "sec-fetch-site: cross-site\r\nsec-fetch-dest: document\r\n");
+    assert!(
+        status == 200 && head.contains("x-frame-options: DENY"),
+        "a link may lead here: {head}"
+    );
+}
+
+#[test]
+fn who_holds_connections_open_keeps_nobody_from_metrics() {
+    let pair = Pair::start();
+    let (_web, address) = pair.web(&[]);
+    let revision = |body: &str| serde_json::from_str::<Value>(body).unwrap()["revision"].clone();
+    let held: Vec<TcpStream> = (0..300)
+        .map(|number| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            // Nothing, a part of a head, a body that does not come, and a wait for news.
+            let news = format!(
+                "GET /api/view?revision={} HTTP/1.1\r\nhost: {address}\r\n\r\n",
+                number % 7
+            );
+            let body =
+                format!("POST /login HTTP/1.1\r\nhost: {address}\r\ncontent-length: 9\r\n\r\n");
+            let _ = stream.write_all(["", "GET / HT", &body, &news][number % 4].as_bytes());
+            if number % 60 == 59 {
+                assert_eq!(get(&address, "/metrics", "").0, 200, "beside {number}");
+                let (status, _, view) = get(&address, "/api/view", "");
+                assert!(status == 200 && revision(&view).is_u64());
+            }
+            stream
+        })
+        .collect();
+    drop(held);
+}
+
+#[test]
+fn only_the_proxy_is_believed_and_let_in_where_it_is_named() {
+    let pair = Pair::start();
+    let file = pair.directory.path().join("web.token");
+    std::fs::write(&file, TOKEN).unwrap();
+    let token = ["--token-file", file.to_str().unwrap()];
+    let (_web, address) =
+        pair.web(&[&token[..], &["--behind-proxy", "--proxy", "192.0.2.5"]].concat());
+    let guess = |address: &str, from: &str| {
+        get(
+            address,
+            "/metrics",
+            &format!("x-forwarded-for: {from}\r\nauthorization: Bearer wrong\r\n"),
+        )
+        .0
+    };
+    // A proxy of this computer: its clients are told apart.
+    (0..10).for_each(|_| assert_eq!(guess(&address, "198.51.100.7"), 401));
+    assert_eq!(guess(&address, "198.51.100.7"), 429);
+    assert_eq!(guess(&address, "198.51.100.8"), 401);
 }
 
 /// Runs promtool; none where there is none.

@@ -19,10 +19,19 @@ pub fn seed() -> std::io::Result<[u8; 32]> {
     Ok(bytes)
 }
 
+/// Draws a word that nobody guesses, for names in folders that others can write in: 16 hexadecimal digits.
+///
+/// # Errors
+/// As of [`seed`].
+pub fn word() -> std::io::Result<String> {
+    Ok(format!("{:016x}", u64::from_ne_bytes(*seed()?.first_chunk().unwrap_or(&[0; 8]))))
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn two_seeds_differ() {
         assert_ne!(super::seed().unwrap(), super::seed().unwrap());
+        assert_ne!(super::word().unwrap(), super::word().unwrap());
     }
 }

@@ -97,6 +97,35 @@ pub fn is_switched_on(index: u32) -> io::Result<bool> {
     Ok(flags & libc::IFF_UP as u32 != 0)
 }
 
+/// Lists the networks that this host is in: the name of an interface, its address there, and how many bits of that are
+/// the network's. Link-local ones are among them.
+///
+/// # Errors
+/// Those of netlink.
+pub fn networks() -> io::Result<Vec<(String, IpAddr, u8)>> {
+    let names = list()?;
+    let mut networks = Vec::new();
+    let request = Request::dump(libc::RTM_GETADDR).fixed(&[0; ADDRESS_HEADER]);
+    Socket::route()?.exchange(request, |message| {
+        let index = u32_at(message.body, 4).unwrap_or_default();
+        let Some(interface) = names.iter().find(|interface| interface.index == index) else {
+            return;
+        };
+        let Some(&bits) = message.body.get(1) else { return };
+        for (kind, value) in attributes(message.body.get(ADDRESS_HEADER..).unwrap_or_default()) {
+            // On a point-to-point link both ends.
+            if matches!(kind, libc::IFA_LOCAL | libc::IFA_ADDRESS)
+                && let Some(address) = ip(value)
+            {
+                networks.push((interface.name.clone(), address, bits));
+            }
+        }
+    })?;
+    networks.sort_unstable();
+    networks.dedup();
+    Ok(networks)
+}
+
 pub(crate) fn link(body: &[u8]) -> Option<Interface> {
     let index = u32_at(body, 4)?;
     let flags = u32_at(body, 8)?;

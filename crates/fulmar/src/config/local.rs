@@ -1,5 +1,6 @@
 //! What concerns this host alone: `[tunnel]`, `[status]`, `[log]`.
 
+use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -11,13 +12,15 @@ use super::{LogConfig, TunnelConfig};
 
 /// Where the sockets of `fulmar status` are looked for.
 pub(crate) const RUN_DIRECTORY: &str = "/run/fulmar";
+/// What the tunnel's interface is called unless the file has another name.
+pub(crate) const TUNNEL: &str = "fulmar0";
 /// The largest packet of the tunnel whose sealed datagram fits an Ethernet frame.
 const LARGEST_MTU: u64 = 1_400;
 
 /// Reads `[tunnel]`.
 pub(super) fn tunnel(root: &Section<'_>, peers: &[ReadPeer]) -> Option<TunnelConfig> {
     let section = root.section("tunnel")?;
-    let interface = section.text("interface").unwrap_or("fulmar0").to_owned();
+    let interface = section.text("interface").unwrap_or(TUNNEL).to_owned();
     check_interface(&section, &interface);
     section.require("address");
     let addresses: Vec<IpNet> = section.list("address", "an address with prefix: 10.77.0.2/24");
@@ -34,6 +37,14 @@ pub(super) fn tunnel(root: &Section<'_>, peers: &[ReadPeer]) -> Option<TunnelCon
             section.wrong("address", what);
         }
     }
+    for net in &addresses {
+        if let Some(why) = no_hosts(net) {
+            section.wrong(
+                "address",
+                format!("{net} {why}: give this end an address such as 10.77.0.2/24"),
+            );
+        }
+    }
     let mtu = section.number("mtu", 576..=LARGEST_MTU).unwrap_or(1_280) as u16;
     if mtu < 1_280 && addresses.iter().any(|address| matches!(address, IpNet::V6(_))) {
         section.wrong("mtu", "IPv6 needs at least 1280");
@@ -41,6 +52,23 @@ pub(super) fn tunnel(root: &Section<'_>, peers: &[ReadPeer]) -> Option<TunnelCon
     let mss_clamp = section.flag("mss_clamp").unwrap_or(true);
     section.finish();
     Some(TunnelConfig { interface, addresses, mtu, mss_clamp })
+}
+
+/// Says why no end of a tunnel can have an address, in words that follow it.
+pub(crate) fn no_hosts(net: &IpNet) -> Option<&'static str> {
+    let address = net.addr();
+    let is_reserved = match address {
+        // "This network", and class E with the broadcast address [RFC 6890 §2.2.2].
+        IpAddr::V4(address) => matches!(address.octets()[0], 0 | 240..=255),
+        IpAddr::V6(address) => address.to_ipv4_mapped().is_some(),
+    };
+    match address {
+        _ if net.prefix_len() == 0 => Some("is everything there is"),
+        _ if address.is_unspecified() || is_reserved => Some("is no address of a host"),
+        _ if address.is_loopback() => Some("is every computer's own (loopback)"),
+        _ if address.is_multicast() => Some("is a multicast address"),
+        _ => None,
+    }
 }
 
 /// Reads `[status]`; the socket is named after the file, so that daemons do not collide.

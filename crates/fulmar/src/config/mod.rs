@@ -33,7 +33,8 @@ use zeroize::Zeroizing;
 use crate::interface::Families;
 
 pub(crate) use filter::Filters;
-pub(crate) use local::RUN_DIRECTORY;
+pub(crate) use local::{RUN_DIRECTORY, TUNNEL, no_hosts};
+pub(crate) use peers::is_of_one_host;
 pub(crate) use record::RecordConfig;
 pub(crate) use relay::{GatewayConfig, HopConfig, RelayFile};
 pub(crate) use session::Transport;

@@ -80,6 +80,11 @@ pub(super) fn peers(
         let name = section.required_text("name").unwrap_or_default().to_owned();
         let key = peer_key(&section);
         let preshared_key = key_file(&section, "preshared_key_file", file, warnings);
+        if preshared_key.as_ref().is_some_and(|key| **key == [0; 32]) {
+            let what =
+                "is all zeros: anybody's guess; fulmar keygen --out makes one, for both ends";
+            section.wrong("preshared_key_file", what);
+        }
         let allowed = allowed_addresses(&section, &name, &mut known);
         let endpoint = remotes(&section, "endpoint");
         if !known.names.insert(name.clone()) {
@@ -239,6 +244,12 @@ pub(super) fn peer(section: &Section<'_>, peers: &[ReadPeer]) -> Option<usize> {
     }
 }
 
+/// Tells whether an address is one host's, whichever.
+pub(crate) fn is_of_one_host(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !address.is_multicast() && !is_broadcast
+}
+
 /// Warns of peers that could speak in our name: their packets in the tunnel may carry our addresses.
 pub(super) fn warnings_of_own<'p>(
     peers: impl Iterator<Item = &'p Peer>,
@@ -346,6 +357,10 @@ fn remotes(section: &Section<'_>, key: &'static str) -> Vec<Remote> {
         || addresses().any(|address| address.ip().is_unspecified())
     {
         section.wrong(key, "needs the station's address and a port other than 0");
+    }
+    if addresses().any(|address| !is_of_one_host(address.ip())) {
+        section
+            .wrong(key, "is an address of many (multicast or broadcast): give the station's own");
     }
     if section.is_empty_list(key) {
         section.wrong(key, "needs an address");

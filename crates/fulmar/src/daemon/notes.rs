@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use proto::{Duration, Endpoint, Instant, PathId, SessionId};
 
 use crate::endpoints::EndpointState;
-use crate::status::steers_a_terminal;
+use record::harmless::steers_a_terminal;
 
 /// What notes are about: the high byte of their names.
 const LINK: u8 = 0;

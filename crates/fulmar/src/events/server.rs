@@ -56,10 +56,7 @@ impl EventServer {
     /// That there is no randomness to be had.
     pub(crate) fn new(status: &Path) -> io::Result<Self> {
         let path = socket_beside(status);
-        let run = format!(
-            "{:016x}",
-            u64::from_ne_bytes(*sys::entropy::seed()?.first_chunk().unwrap_or(&[0; 8]))
-        );
+        let run = sys::entropy::word()?;
         let socket = Awaited::new(format!("socket of events {}", path.display()));
         let (ring, followers) = (VecDeque::new(), Vec::new());
         Ok(Self { socket, path, run, ring, next: 1, followers, last_part: 0 })

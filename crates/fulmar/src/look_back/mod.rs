@@ -5,6 +5,8 @@ mod page;
 mod plot;
 mod summary;
 
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -72,7 +74,7 @@ pub(crate) fn run(command: RecordCommand) -> Result<(), String> {
         RecordCommand::Report { files, out } => {
             let flight = read(&files)?;
             let page = page::page(&flight, &Summary::of(&flight));
-            write(&out, page.as_bytes())?;
+            replace(&out, |file| file.write_all(page.as_bytes()))?;
             print(format_args!("wrote {}", out.display()))
         }
     }
@@ -85,7 +87,13 @@ pub(crate) fn try_all(flight: &Flight) {
     assert!(serde_json::to_string(&summary).is_ok() && summary.table().ends_with('\n'));
     let page = page::page(flight, &summary);
     assert!(page.ends_with("</html>\n") && !page.contains("<script"), "it has no script");
-    assert!(export::files(flight).iter().all(|(_, text)| text.starts_with("time_s,")));
+    let written = export::each(flight, |_, lay_out| {
+        let mut text = Vec::new();
+        lay_out(&mut text).map_err(|error| error.to_string())?;
+        assert!(text.starts_with(b"time_s,"));
+        Ok(())
+    });
+    assert!(written.is_ok());
 }
 
 fn read(files: &Files) -> Result<Flight, String> {
@@ -96,6 +104,23 @@ fn read(files: &Files) -> Result<Flight, String> {
     Ok(flight)
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    std::fs::write(path, bytes).map_err(|error| format!("write {}: {error}", path.display()))
+/// Writes a file, in one step in the place of an older one: what lies there may be a link that others have made.
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), String> {
+    let named = |error: io::Error| format!("write {}: {error}", path.display());
+    if path.is_dir() {
+        return Err(format!("write {}: a directory is there", path.display()));
+    }
+    let new = path.with_file_name(format!(".fulmar-{}", sys::entropy::word().map_err(named)?));
+    let written = File::create_new(&new).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    });
+    written.and_then(|()| fs::rename(&new, path)).map_err(|error| {
+        let _ = fs::remove_file(&new);
+        named(error)
+    })
 }

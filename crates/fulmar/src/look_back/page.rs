@@ -142,7 +142,12 @@ fn misses(flight: &Flight, summary: &Summary, began: u64) -> String {
             continue;
         }
         let mut listed = 0;
+        let of_peer = flight.control.get(&control.peer).into_iter().flatten();
+        let mut of_peer = of_peer.filter(|(_, message)| message.missed);
         for Episode { from_s, to_s, misses, why } in &control.episodes {
+            if listed == LISTED {
+                break;
+            }
             let open = if *misses == 1 { " open" } else { "" };
             let _ = writeln!(
                 text,
@@ -151,12 +156,12 @@ fn misses(flight: &Flight, summary: &Summary, began: u64) -> String {
                 escaped(&control.peer),
                 escaped(why)
             );
-            let of_peer = flight.control.get(&control.peer).into_iter().flatten();
-            for (at, message) in of_peer.filter(|(_, message)| message.missed) {
-                let second = seconds(began, *at);
-                if second < *from_s || second > *to_s || listed >= LISTED {
-                    continue;
+            // Episodes are the misses in their order.
+            for (at, message) in of_peer.by_ref().take(*misses) {
+                if listed == LISTED {
+                    break;
                 }
+                let second = seconds(began, *at);
                 listed += 1;
                 let what = message.mavlink.map_or_else(
                     || format!("{} bytes", message.bytes),

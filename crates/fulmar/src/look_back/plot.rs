@@ -114,8 +114,14 @@ pub(super) fn bands(rows: &[(String, Stretches)], seconds: f64) -> String {
     );
     for (place, (name, stretches)) in rows.iter().enumerate() {
         let top = ROW * place as f64;
+        let mut drawn = f64::NEG_INFINITY;
         for (from, to, state) in stretches {
             let x = LEFT + from / span * (WIDTH - LEFT - RIGHT);
+            // Those that would lie on one another: of those shorter than a tenth of a pixel one is drawn there.
+            if x - drawn < 0.1 && to - from < span * 1e-4 {
+                continue;
+            }
+            drawn = x;
             let width = ((to - from) / span * (WIDTH - LEFT - RIGHT)).max(1.0);
             let state = escaped(state);
             let _ = writeln!(

@@ -13,6 +13,11 @@ use record::date::utc;
 /// Misses that lie no further apart are of one episode.
 const APART_NS: u64 = 1_000_000_000;
 
+/// Episodes of one peer that a table lists; JSON has them all.
+const LISTED: usize = 200;
+/// Letters of a name that a table shows.
+const SHOWN: usize = 40;
+
 /// A flight in figures.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary {
@@ -103,7 +108,8 @@ impl Summary {
         let mut text = format!("{role} {version}, from {began}, {seconds:.1} s\n\n");
         text += &columns(&self.path_rows());
         for control in &self.control {
-            let ControlSummary { peer, messages, missed, copies_per_message, .. } = control;
+            let ControlSummary { messages, missed, copies_per_message, .. } = control;
+            let peer = short(&control.peer);
             let delay = |value: Option<f64>| value.map_or_else(|| "–".into(), milliseconds);
             let (p50, p99) = (delay(control.delay_p50_ms), delay(control.delay_p99_ms));
             let _ = writeln!(
@@ -111,8 +117,11 @@ impl Summary {
                 "\nto {peer}: {messages} messages under control delivery, {copies_per_message:.2} copies each, delay \
                  {p50}, p99 {p99}, {missed} of control missed"
             );
-            for Episode { from_s, to_s, misses, why } in &control.episodes {
+            for Episode { from_s, to_s, misses, why } in control.episodes.iter().take(LISTED) {
                 let _ = writeln!(text, "  {from_s:8.2} to {to_s:8.2} s  {misses:5} missed  {why}");
+            }
+            if let Some(more @ 1..) = control.episodes.len().checked_sub(LISTED) {
+                let _ = writeln!(text, "  and {more} more; --json has them all");
             }
         }
         let (events, positions) = (self.events, self.positions);
@@ -132,8 +141,8 @@ impl Summary {
             let percent =
                 |value: Option<f64>| value.map_or_else(|| "–".into(), |it| format!("{it:.1} %"));
             rows.push(vec![
-                path.peer.clone(),
-                path.path.clone(),
+                short(&path.peer),
+                short(&path.path),
                 percent(Some(path.active_percent)),
                 delay(path.rtt_p50_ms),
                 delay(path.rtt_p95_ms),
@@ -169,6 +178,12 @@ pub(super) fn episodes(messages: &Series<Control>, began: u64) -> Vec<Episode> {
         }
     }
     episodes.into_iter().map(|(_, episode)| episode).collect()
+}
+
+/// Cuts a name that would leave no room for anything else.
+fn short(name: &str) -> String {
+    let cut = name.char_indices().nth(SHOWN).map(|(at, _)| format!("{}…", &name[..at]));
+    cut.unwrap_or_else(|| name.to_owned())
 }
 
 fn path_summary(peer: &str, samples: &Series<Path>) -> PathSummary {

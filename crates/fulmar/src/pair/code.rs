@@ -15,7 +15,7 @@ use bech32::{Bech32m, Hrp};
 use proto::{Guest, PublicKey};
 use zeroize::Zeroizing;
 
-use crate::config::Remote;
+use crate::config::{Remote, is_of_one_host};
 
 /// What every code begins with.
 const PREFIX: &str = "FULMAR";
@@ -218,7 +218,8 @@ fn address(rest: &mut &[u8]) -> Option<Remote> {
         _ => return None,
     };
     let port = u16::from_be_bytes(*take::<2>(rest)?);
-    (port != 0 && !ip.is_unspecified()).then(|| Remote::Address((ip, port).into()))
+    (port != 0 && !ip.is_unspecified() && is_of_one_host(ip))
+        .then(|| Remote::Address((ip, port).into()))
 }
 
 #[cfg(test)]
@@ -307,7 +308,7 @@ on the drone: fulmar pair CODE, with what is above; valid for 10 minutes, once. 
         };
         assert!(Code::of_bytes(&bytes(&|_| {})).is_some());
         type Change<'c> = &'c dyn Fn(&mut Vec<u8>);
-        let changes: [Change<'_>; 8] = [
+        let changes: [Change<'_>; 10] = [
             &|bytes| bytes[0] = 2,
             &|bytes| bytes[1..33].fill(0),
             &|bytes| bytes[49] = 0,
@@ -316,6 +317,8 @@ on the drone: fulmar pair CODE, with what is above; valid for 10 minutes, once. 
             &|bytes| bytes.push(0),
             &|bytes| bytes.truncate(56),
             &|bytes| bytes[55..57].fill(0),
+            &|bytes| bytes[51..55].copy_from_slice(&[224, 0, 0, 5]),
+            &|bytes| bytes[51..55].fill(255),
         ];
         for (number, change) in changes.iter().enumerate() {
             assert!(Code::of_bytes(&bytes(change)).is_none(), "change {number}");

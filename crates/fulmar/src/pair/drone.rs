@@ -7,6 +7,7 @@ use std::time::Instant;
 use ipnet::IpNet;
 use proto::{Duration, Guest};
 use serde_json::json;
+use sys::interfaces;
 use sys::print::{print, tell};
 
 use super::arguments::PairArguments;
@@ -14,9 +15,10 @@ use super::code::Code;
 use super::drone_file::{Station, name_for, put_station};
 use super::enrol::{Message, Offer, Request};
 use super::links::{self, Link};
+use super::offered::{self, Here};
 use super::session::Session;
 use super::{Reloaded, find_file, load_of, picture};
-use crate::config::{Config, Role};
+use crate::config::{Config, Role, TUNNEL};
 use crate::edit::sections::{NAME_RULE, is_name, name_of};
 use crate::edit::{Editing, Staged, load};
 use crate::status::{self, PeerReport};
@@ -109,6 +111,7 @@ impl Enrolment<'_> {
             Message::Offer(offer) => offer,
             _ => return Err("the station speaks another version of enrolment".into()),
         };
+        self.check(&offer, tunnel)?;
         let links = self.working_links();
         let (staged, station) = self.stage(&offer, &links)?;
         match self.ask(&Message::Confirm)? {
@@ -121,6 +124,22 @@ impl Enrolment<'_> {
         while Instant::now() < until && !matches!(self.session.hear(TURN), Ok(Some(_)) | Err(_)) {}
         let links = links.into_iter().map(|link| link.name).collect();
         Ok(Paired { offer, station, links })
+    }
+
+    /// Tells whether this drone takes an offer.
+    fn check(&self, offer: &Offer, asked: bool) -> Result<(), String> {
+        let networks =
+            interfaces::networks().map_err(|error| format!("list the networks: {error}"))?;
+        // That of an earlier pairing is there already.
+        let tunnel = self.config.tunnel.as_ref().map_or(TUNNEL, |tunnel| &tunnel.interface);
+        let others: Vec<_> = networks.into_iter().filter(|(name, ..)| name != tunnel).collect();
+        let here = Here {
+            asked,
+            remotes: &self.code.addresses,
+            networks: &others,
+            public_keys: [self.code.station, self.config.secret.public()],
+        };
+        offered::check(offer, &here)
     }
 
     /// Says something until it is answered.

@@ -20,6 +20,7 @@ use std::fmt::Write as _;
 
 use ipnet::IpNet;
 use proto::{Guest, PublicKey, StaticSecret, is_proof, prove};
+use record::harmless::steers_a_terminal;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -177,7 +178,7 @@ impl Offer {
 
 /// Takes out of a text what could steer a terminal, and what is too long to be read.
 pub(crate) fn harmless(text: &str) -> String {
-    let fits = |c: &char| !c.is_control() && !crate::status::steers_a_terminal(*c);
+    let fits = |c: &char| !steers_a_terminal(*c);
     text.chars().filter(fits).take(LONGEST_REASON).collect()
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! station: code.rs → shown (qr.rs), guests of the daemon (guest_socket) → enrol.rs, decided in desk.rs → edit/
 //!          for the page of `fulmar web`: hosted.rs
-//! drone:   code.rs, picture.rs → a session of its own (session.rs) → enrol.rs, in drone.rs → edit/
+//! drone:   code.rs, picture.rs → a session of its own (session.rs) → enrol.rs, in drone.rs → offered.rs → edit/
 //! ```
 
 mod arguments;
@@ -14,6 +14,7 @@ mod drone_file;
 mod enrol;
 mod hosted;
 mod links;
+mod offered;
 mod picture;
 mod qr;
 mod session;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use proto::Duration;
+use record::harmless::steers_a_terminal;
 use serde_json::Value;
 
 use super::{ReloadReport, Report};
@@ -100,12 +101,6 @@ pub(crate) fn sockets() -> Vec<PathBuf> {
         .collect();
     sockets.sort();
     sockets
-}
-
-/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of text.
-pub(crate) fn steers_a_terminal(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Replaces what could steer a terminal in every text of an answer; `has_lines` says whether one may have several lines.

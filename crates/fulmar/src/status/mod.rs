@@ -19,9 +19,7 @@ mod words;
 pub(crate) use advice::{path_trouble, peer_trouble, version_words};
 #[cfg(fuzzing)]
 pub(crate) use client::parse;
-pub(crate) use client::{
-    explain, fetch, find_socket, make_harmless, reload, sockets, steers_a_terminal,
-};
+pub(crate) use client::{explain, fetch, find_socket, make_harmless, reload, sockets};
 pub(crate) use endpoint_words::{EndpointWords, Whose};
 pub(crate) use field::{Field, Kind, Section, fields, list, section};
 pub(crate) use layout::{ENDLESS, columns, parts};

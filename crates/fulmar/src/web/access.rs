@@ -12,17 +12,21 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, ORIGIN};
+use hyper::{Method, Request};
 use ring::hmac;
 
 use super::arguments::Plan;
 
 /// Where a browser says whose page asks.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// Where it says what the answer is for.
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// The cookie's name.
 const COOKIE_NAME: &str = "fulmar";
 /// How long a browser keeps it.
 const COOKIE_AGE: Duration = Duration::from_secs(30 * 86_400);
-/// Wrong tokens that an address may present within [`FORGIVEN_AFTER`].
+/// Wrong tokens that an address may present within [`FORGIVEN_AFTER`] and be told so. A right one opens whatever was tried
+/// before: others who come from the same address, or by a foreign page in the operator's browser, keep nobody out.
 const WRONG_TRIES: usize = 10;
 /// When a wrong token is forgotten.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
@@ -47,8 +51,10 @@ pub(super) struct Access {
     token: Option<Token>,
     names: Vec<String>,
     is_secure: bool,
-    /// The proxy says for whom it asks.
+    /// A proxy says for whom it asks.
     is_behind_proxy: bool,
+    /// Where it may be, beside this host.
+    proxies: Vec<IpAddr>,
     guesses: Guesses,
 }
 
@@ -68,17 +74,28 @@ impl Access {
     pub(super) fn new(plan: &Plan) -> Self {
         let (names, is_behind_proxy) = (plan.names.clone(), plan.is_behind_proxy);
         let is_secure = plan.tls.is_some() || is_behind_proxy;
-        let token = plan.token.as_deref().map(Token::new);
-        Self { token, names, is_secure, is_behind_proxy, guesses: Guesses::default() }
+        let (token, proxies) = (plan.token.as_deref().map(Token::new), plan.proxies.clone());
+        Self { token, names, is_secure, is_behind_proxy, proxies, guesses: Guesses::default() }
     }
 
-    /// Returns whom a request comes from: where a proxy stands before us, whom it says.
+    /// Tells whether a connection from there may be the proxy's.
+    pub(super) fn is_proxy(&self, from: IpAddr) -> bool {
+        let from = from.to_canonical();
+        self.is_behind_proxy && (from.is_loopback() || self.proxies.contains(&from))
+    }
+
+    /// Tells whether a connection goes past the proxy: nothing that it sends was encrypted.
+    pub(super) fn is_past_proxy(&self, from: IpAddr) -> bool {
+        !self.proxies.is_empty() && !self.is_proxy(from)
+    }
+
+    /// Returns whom a request comes from: where a proxy stands before us, whom it says; others may say what they like.
     pub(super) fn origin(&self, headers: &HeaderMap, from: IpAddr) -> IpAddr {
         let told = headers.get_all("x-forwarded-for").iter().next_back();
         // The last one is the proxy's own word; those before it are whatever its client wrote.
         let last =
             told.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
-        last.filter(|_| self.is_behind_proxy).unwrap_or(from)
+        last.filter(|_| self.is_proxy(from)).unwrap_or(from)
     }
 
     /// Judges a request from an address.
@@ -104,25 +121,38 @@ impl Access {
         self.guesses.judge(from, || token.is_token(shown))
     }
 
+    /// Tells whether a browser asks in the name of another page. It may follow a link to us; what another page loads, frames
+    /// or posts is refused, whoever is logged in there. Programs say nothing of pages.
+    pub(super) fn is_of_foreign_page<B>(&self, request: &Request<B>) -> bool {
+        let headers = request.headers();
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        match only(headers, SEC_FETCH_SITE) {
+            Some("same-origin" | "none") => false,
+            Some(_) => !(is_read && only(headers, SEC_FETCH_DEST) == Some("document")),
+            None if headers.contains_key(SEC_FETCH_SITE) => true,
+            None => !is_read && headers.contains_key(ORIGIN) && !self.is_own_origin(headers),
+        }
+    }
+
     /// Tells whether a request that is to change something comes from this page: a browser says so, and a foreign page
     /// can neither say it nor send JSON without asking first.
     pub(super) fn is_own_page(&self, headers: &HeaderMap) -> bool {
-        // Of two, another program between may have judged the other one.
-        let text = |name: HeaderName| match headers.get_all(name).iter().collect::<Vec<_>>()[..] {
-            [one] => one.to_str().ok(),
-            _ => None,
-        };
+        let is_same = !headers.contains_key(SEC_FETCH_SITE)
+            || only(headers, SEC_FETCH_SITE) == Some("same-origin");
+        let is_json = only(headers, CONTENT_TYPE) == Some("application/json");
+        self.is_own_origin(headers) && is_same && is_json
+    }
+
+    /// Tells whether the page that a browser names is ours.
+    fn is_own_origin(&self, headers: &HeaderMap) -> bool {
         let scheme = if self.is_secure { "https://" } else { "http://" };
-        let page = text(ORIGIN).and_then(|origin| origin.strip_prefix(scheme)).unwrap_or_default();
-        let host = text(HOST).unwrap_or_default();
+        let page = only(headers, ORIGIN).and_then(|origin| origin.strip_prefix(scheme));
+        let (page, host) = (page.unwrap_or_default(), only(headers, HOST).unwrap_or_default());
         // A proxy may ask for another name than the browser does.
         let named = || page.rsplit_once(':').map_or(page, |(name, _)| name).to_ascii_lowercase();
         let is_ours = page.eq_ignore_ascii_case(host)
             || self.is_behind_proxy && self.names.contains(&named());
-        let is_same = !headers.contains_key(SEC_FETCH_SITE)
-            || text(SEC_FETCH_SITE).is_some_and(|site| site == "same-origin");
-        let is_json = text(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
-        !page.is_empty() && is_ours && is_same && is_json
+        !page.is_empty() && is_ours
     }
 
     /// Returns the header that makes a browser keep that it knows the token.
@@ -158,6 +188,7 @@ pub(super) fn try_headers(lines: &str, from: IpAddr) {
         names: vec!["ground.local".to_owned()],
         tls: None,
         is_behind_proxy: lines.len().is_multiple_of(2),
+        proxies: vec![from],
         pairing: None,
     };
     let access = Access::new(&plan);
@@ -177,8 +208,13 @@ pub(super) fn try_headers(lines: &str, from: IpAddr) {
 }
 
 impl Guesses {
-    /// Judges a token, unless too many wrong ones came from there.
+    /// Judges a token, and tells who has shown too many wrong ones to wait.
+    ///
+    /// A token that is right is believed all the same: it has 144 bits, and those who guess share their address with others.
     pub(super) fn judge(&self, from: IpAddr, is_right: impl FnOnce() -> bool) -> Verdict {
+        if is_right() {
+            return Verdict::Welcome;
+        }
         let (now, from) = (Instant::now(), network(from));
         let mut wrong = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while wrong.front().is_some_and(|(at, _)| now.duration_since(*at) > FORGIVEN_AFTER) {
@@ -186,9 +222,6 @@ impl Guesses {
         }
         if wrong.iter().filter(|(_, address)| *address == from).count() >= WRONG_TRIES {
             return Verdict::TooMany;
-        }
-        if is_right() {
-            return Verdict::Welcome;
         }
         if wrong.len() == REMEMBERED {
             wrong.pop_front();
@@ -218,10 +251,18 @@ impl Token {
 }
 
 /// Returns what a client can have all addresses of: of IPv6, a network of 64 bits.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),
         address => address,
+    }
+}
+
+/// Returns the one value of a header. Of two, another program between may have judged the other one.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    match headers.get_all(name).iter().collect::<Vec<_>>()[..] {
+        [one] => one.to_str().ok(),
+        _ => None,
     }
 }
 
@@ -248,6 +289,7 @@ mod tests {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             tls: None,
             is_behind_proxy: true,
+            proxies: Vec::new(),
             pairing: None,
         })
     }
@@ -347,14 +389,67 @@ mod tests {
     }
 
     #[test]
+    fn nobody_but_the_proxy_is_believed_about_others() {
+        let mut rules = access(Some(TOKEN), &[]);
+        let told = headers(&[(HeaderName::from_static("x-forwarded-for"), "192.0.2.7")]);
+        let [proxy, other] = ["10.0.0.5", "10.0.0.6"].map(|text| text.parse::<IpAddr>().unwrap());
+        let mapped = "::ffff:10.0.0.5".parse().unwrap();
+        for from in [proxy, other, mapped] {
+            assert_eq!(rules.origin(&told, from), from, "no proxy is named");
+            assert!(!rules.is_past_proxy(from), "it may be one");
+        }
+        rules.proxies = vec![proxy];
+        let client = IpAddr::from([192, 0, 2, 7]);
+        for (from, seen) in [(proxy, client), (mapped, client), (HERE, client), (other, other)] {
+            assert_eq!(rules.origin(&told, from), seen, "{from}");
+            assert_eq!(rules.is_past_proxy(from), from == other, "{from}");
+        }
+        rules.is_behind_proxy = false;
+        assert_eq!(rules.origin(&told, HERE), HERE);
+    }
+
+    #[test]
+    fn what_another_page_sends_is_told_from_what_programs_and_this_page_send() {
+        let rules = access(None, &["drones.example"]);
+        let is_foreign = |method: Method, sent: &[(HeaderName, &str)]| {
+            let mut request = Request::new(());
+            (*request.method_mut(), *request.headers_mut()) = (method, headers(sent));
+            rules.is_of_foreign_page(&request)
+        };
+        let site = |site: &'static str| (SEC_FETCH_SITE, site);
+        let (own, evil) = ((ORIGIN, "https://drones.example"), (ORIGIN, "https://evil.example"));
+        let document = (SEC_FETCH_DEST, "document");
+        for (method, sent, expected) in [
+            (Method::GET, vec![], false),
+            (Method::POST, vec![], false),
+            (Method::GET, vec![site("same-origin")], false),
+            (Method::GET, vec![site("none"), document.clone()], false),
+            (Method::GET, vec![site("cross-site"), document.clone()], false),
+            (Method::GET, vec![site("cross-site"), (SEC_FETCH_DEST, "iframe")], true),
+            (Method::GET, vec![site("same-site")], true),
+            (Method::GET, vec![site("same-origin"), site("cross-site")], true),
+            (Method::POST, vec![site("cross-site"), document], true),
+            (Method::POST, vec![site("same-origin"), (ORIGIN, "null")], false),
+            (Method::POST, vec![own.clone()], false),
+            (Method::POST, vec![evil.clone()], true),
+            (Method::POST, vec![own, evil.clone()], true),
+            (Method::POST, vec![(ORIGIN, "null")], true),
+            (Method::GET, vec![evil], false),
+        ] {
+            assert_eq!(is_foreign(method.clone(), &sent), expected, "{method} {sent:?}");
+        }
+    }
+
+    #[test]
     fn guesses_are_counted_by_network_and_bounded() {
         let rules = access(Some(TOKEN), &[]);
         let from = |last: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, last]);
         for guess in 0..WRONG_TRIES as u16 {
             assert_eq!(rules.try_token("wrong", from(guess)), Verdict::Unknown);
         }
-        assert_eq!(rules.try_token(TOKEN, from(999)), Verdict::TooMany);
-        assert_eq!(rules.try_token(TOKEN, HERE), Verdict::Welcome);
+        assert_eq!(rules.try_token("wrong", from(999)), Verdict::TooMany);
+        assert_eq!(rules.try_token("wrong", HERE), Verdict::Unknown);
+        assert_eq!(rules.try_token(TOKEN, from(999)), Verdict::Welcome, "guesses keep nobody out");
         for network in 0..2 * REMEMBERED as u32 {
             rules.try_token("wrong", IpAddr::from(network.to_be_bytes()));
         }

@@ -1,6 +1,7 @@
 //! What can be said to `fulmar web`, and what of it goes together.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +15,9 @@ use crate::pair::station_file;
 
 /// Characters that a token must have: 24 of base64 are 144 bits.
 const TOKEN_LENGTH: usize = 24;
+/// And different ones among them. Of 24 of 16 that were drawn hardly ever fewer are (one in some ten thousand millions for 4),
+/// and who types something has typed more than one key.
+const DIFFERENT: usize = 8;
 /// The longest file that can hold a token.
 const TOKEN_FILE: u64 = 4_096;
 
@@ -29,6 +33,9 @@ From a telephone, which takes a token and TLS:
 
 Behind a proxy that has the certificate:
   fulmar web --behind-proxy --name drones.example --token-file web.token
+
+And where the proxy runs on another computer, 192.0.2.5; nobody else is let in then:
+  fulmar web --behind-proxy --listen 192.0.2.9:8470 --proxy 192.0.2.5 --name drones.example --token-file web.token
 
 Pairing drones from the page, which takes a token of its own, and the rights of `fulmar pair`:
   sudo fulmar web --listen 127.0.0.1:8471 --pairing-token-file pairing.token
@@ -60,6 +67,10 @@ pub(crate) struct WebArguments {
     /// A proxy stands before it, which speaks TLS to the world and HTTP to this process.
     #[arg(long, conflicts_with = "tls_cert")]
     behind_proxy: bool,
+    /// The address that the proxy connects from, where that is another computer; may be given several times. What
+    /// X-Forwarded-For says is believed from there and from this computer alone, and nobody else may connect.
+    #[arg(long, value_name = "ADDRESS", requires = "behind_proxy")]
+    proxy: Vec<IpAddr>,
     /// A name that browsers call this page by, beside localhost and addresses; may be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
@@ -79,6 +90,8 @@ pub(super) struct Plan {
     pub(super) names: Vec<String>,
     pub(super) tls: Option<Arc<ServerConfig>>,
     pub(super) is_behind_proxy: bool,
+    /// Where the proxy is, beside this host.
+    pub(super) proxies: Vec<IpAddr>,
     /// None where nobody may pair here.
     pub(super) pairing: Option<PairingPlan>,
 }
@@ -116,7 +129,22 @@ impl WebArguments {
         let tls = tls.map(|(certificate, key)| read_tls(certificate, key)).transpose()?;
         let names = self.name.iter().map(|name| name.to_ascii_lowercase()).collect();
         let (listen, sockets, is_behind_proxy) = (self.listen, self.socket, self.behind_proxy);
-        Ok(Plan { listen, sockets, token, names, tls, is_behind_proxy, pairing })
+        let proxies = self.proxy.iter().map(IpAddr::to_canonical).collect();
+        Ok(Plan { listen, sockets, token, names, tls, is_behind_proxy, proxies, pairing })
+    }
+}
+
+impl Plan {
+    /// Says what whoever starts this should think over.
+    pub(super) fn advice(&self) -> Option<String> {
+        let is_open = self.is_behind_proxy && !self.listen.ip().is_loopback();
+        (is_open && self.proxies.is_empty()).then(|| {
+            format!(
+                "fulmar: others than the proxy can reach {}, and send the token where it can be read: let only the proxy in with \
+                 --proxy ADDRESS, or listen at 127.0.0.1. Until then X-Forwarded-For is believed from this computer alone",
+                self.listen
+            )
+        })
     }
 }
 
@@ -128,10 +156,11 @@ fn read_token(file: &Path) -> Result<String, String> {
         .map_err(|error| format!("read the token in {}: {error}", file.display()))?;
     let token = text.trim();
     let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
-    if token.len() < TOKEN_LENGTH || !is_plain {
+    let different: BTreeSet<u8> = token.bytes().collect();
+    if token.len() < TOKEN_LENGTH || !is_plain || different.len() < DIFFERENT {
         return Err(format!(
-            "the token in {} must be one word of at least {TOKEN_LENGTH} letters and digits; make one with: head -c 24 \
-             /dev/urandom | base64",
+            "the token in {} must be one word of at least {TOKEN_LENGTH} letters and digits, {DIFFERENT} of them different; make one \
+             with: head -c 24 /dev/urandom | base64",
             file.display()
         ));
     }
@@ -189,12 +218,18 @@ mod tests {
         let file = directory.path().join("web.token");
         let name = file.to_str().unwrap();
         let proxied = ["--listen", "[::]:8470", "--behind-proxy", "--token-file", name];
-        for short in ["", "secret\n", "with a space in the middle of it\n"] {
+        let (same, spaced) = ("0".repeat(64), "with a space in the middle of it\n");
+        for short in ["", "secret\n", spaced, &same] {
             std::fs::write(&file, short).unwrap();
             assert!(refused(&proxied).contains("one word"), "{short:?}");
         }
         std::fs::write(&file, "hVq0jvB1b0vXc0Yp2mYt0c5uW1k8aGd3\n").unwrap();
         assert!(plan(&proxied).is_ok_and(|plan| plan.is_behind_proxy && plan.token.is_some()));
+        assert!(plan(&proxied).is_ok_and(|plan| plan.advice().is_some()), "anybody can reach it");
+        let named = [&proxied[..], &["--proxy", "::ffff:192.0.2.5"]].concat();
+        let named = plan(&named).ok().unwrap();
+        assert!(named.advice().is_none() && named.proxies == [IpAddr::from([192, 0, 2, 5])]);
+        assert!(refused(&["--proxy", "192.0.2.5"]).contains("--behind-proxy"));
         let tls = ["--tls-cert", name, "--tls-key", name];
         assert!(refused(&tls).contains("web.token"));
         let own = ["--token-file", name, "--pairing-token-file", name];

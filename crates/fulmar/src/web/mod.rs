@@ -11,6 +11,7 @@ mod access;
 mod arguments;
 mod metrics;
 mod pairing;
+mod room;
 mod routes;
 mod server;
 mod view;
@@ -47,6 +48,7 @@ pub(crate) fn run(arguments: WebArguments) -> Result<(), String> {
         let access = Access::new(&plan);
         let pairing = plan.pairing.as_ref().map(Pairing::new);
         tell(format_args!("fulmar: the page is at {}", server.address()));
+        plan.advice().into_iter().for_each(tell);
         server.run(Arc::new(Site { watch, news, access, pairing }), end).await;
         Ok(())
     })

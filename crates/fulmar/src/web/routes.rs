@@ -18,12 +18,15 @@ use crate::watch::Watch;
 /// Nothing but our own files: no inline script or style, no frame, no other host.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-const EVERYWHERE: [(HeaderName, &str); 5] = [
+const EVERYWHERE: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
+    // Nobody else is told where somebody comes from; with `no-referrer` our own form would not say that it is ours.
+    (header::REFERRER_POLICY, "same-origin"),
     (header::CACHE_CONTROL, "no-store"),
+    (header::X_FRAME_OPTIONS, "DENY"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
 /// The largest form that can be the question's.
@@ -56,10 +59,33 @@ pub(super) struct Site {
 
 type Answer = Response<Full<Bytes>>;
 
-/// Answers a request that came from an address.
-pub(super) async fn answer(site: &Site, request: Request<Incoming>, from: IpAddr) -> Answer {
+/// Answers a request that came from an address, and tells whether who asked may look.
+pub(super) async fn answer(
+    site: &Site,
+    request: Request<Incoming>,
+    from: IpAddr,
+) -> (Answer, Verdict) {
+    let past_proxy = site.access.is_past_proxy(from);
     let from = site.access.origin(request.headers(), from);
+    if past_proxy || site.access.is_of_foreign_page(&request) {
+        let what = match past_proxy {
+            true => {
+                "This port is for the proxy alone: use the proxy's address, or name this one with --proxy.\n"
+            }
+            false => "Another page asked for this.\n",
+        };
+        return (text(StatusCode::FORBIDDEN, what), Verdict::Unknown);
+    }
     let verdict = site.access.judge(request.headers(), from);
+    (found_at(site, request, from, verdict).await, verdict)
+}
+
+async fn found_at(
+    site: &Site,
+    request: Request<Incoming>,
+    from: IpAddr,
+    verdict: Verdict,
+) -> Answer {
     if verdict == Verdict::WrongName {
         let what = "This page does not go by that name. Use its address, or give `fulmar web` the name with --name \
                     (behind a proxy with --behind-proxy).\n";

@@ -1,13 +1,12 @@
 //! Connections: how many, how long, how large a request may be.
 //!
-//! One thread serves all of them. What is bounded here: connections, in all and of one address; the time of a
+//! One thread serves all of them. What is bounded: connections, in all and of one address (`room.rs`); the time of a
 //! handshake, of a request's head, of a whole connection; and the size of a head.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -16,17 +15,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::access::Verdict;
 use super::arguments::Plan;
+use super::room::{Place, Room};
 use super::routes::{Site, answer};
 
-/// Connections at a time.
-const CONNECTIONS: usize = 128;
-/// Connections of one address that is not this host's; behind a proxy all are the proxy's.
-const OF_ONE_ADDRESS: usize = 24;
 /// How long a TLS handshake may take, and how long a connection may wait for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a connection lives: who reads slowly holds it no longer. A browser opens another one without a word.
@@ -95,11 +91,8 @@ impl Server {
     }
 
     async fn serve(&self, site: Arc<Site>) {
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
-        let counts = Counts::default();
+        let room = Room::default();
         loop {
-            // Nobody closes it: this only waits.
-            let permit = room.clone().acquire_owned().await.ok();
             let (stream, from) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(_) => {
@@ -108,12 +101,11 @@ impl Server {
                     continue;
                 }
             };
-            let Some(place) = counts.enter(from) else { continue };
-            let (site, tls) = (site.clone(), self.tls.clone());
-            tokio::spawn(async move {
-                serve_stream(stream, from, site, tls).await;
-                drop((place, permit));
-            });
+            let from = from.ip();
+            let place = Arc::new(room.enter(from, site.access.is_proxy(from)));
+            let served = serve_stream(stream, from, site.clone(), self.tls.clone(), place.clone());
+            // It first runs when this waits again.
+            place.is_served_by(tokio::spawn(served).abort_handle());
         }
     }
 }
@@ -131,16 +123,17 @@ async fn first(one: &mut Signal, other: &mut Signal) {
 
 async fn serve_stream(
     stream: TcpStream,
-    from: SocketAddr,
+    from: IpAddr,
     site: Arc<Site>,
     tls: Option<TlsAcceptor>,
+    place: Arc<Place>,
 ) {
     let _ = stream.set_nodelay(true);
     match tls {
-        None => serve_connection(stream, from.ip(), site).await,
+        None => serve_connection(stream, from, site, place).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = timeout(PATIENCE, tls.accept(stream)).await {
-                serve_connection(stream, from.ip(), site).await;
+                serve_connection(stream, from, site, place).await;
             }
         }
     }
@@ -150,10 +143,18 @@ async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     from: IpAddr,
     site: Arc<Site>,
+    place: Arc<Place>,
 ) {
     let service = service_fn(move |request| {
-        let site = site.clone();
-        async move { Ok::<_, std::convert::Infallible>(answer(&site, request, from).await) }
+        let (site, place) = (site.clone(), place.clone());
+        async move {
+            place.heard();
+            let (answer, verdict) = answer(&site, request, from).await;
+            if verdict == Verdict::Welcome {
+                place.known();
+            }
+            Ok::<_, std::convert::Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -167,35 +168,68 @@ async fn serve_connection(
     }
 }
 
-/// How many connections each foreign address has.
-#[derive(Clone, Default)]
-struct Counts(Arc<Mutex<BTreeMap<IpAddr, usize>>>);
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpStream};
+    use std::path::PathBuf;
 
-/// A connection's place in the counts.
-struct Place(Counts, IpAddr);
+    use super::super::access::Access;
+    use super::*;
+    use crate::watch::Watch;
 
-impl Counts {
-    /// Counts one more; none where the address has as many as it may.
-    fn enter(&self, from: SocketAddr) -> Option<Place> {
-        let address = from.ip();
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(address).or_default();
-        if *count >= OF_ONE_ADDRESS && !address.is_loopback() {
-            return None;
-        }
-        *count += 1;
-        Some(Place(self.clone(), address))
+    const TOKEN: &str = "hVq0jvB1b0vXc0Yp2mYt0c5uW1k8aGd3";
+
+    /// Returns the first line of the answer.
+    fn ask(at: SocketAddr, request: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE / 2)).unwrap();
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.lines().next().unwrap_or_default().to_owned()
     }
-}
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.1) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.1);
-            }
+    fn stop_metrics(at: SocketAddr) {
+        let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+        let metrics = || ask(at, "GET /metrics", &bearer, "");
+        for page in ["Origin: http://evil.example\r\n", ""].repeat(12) {
+            let headers = format!("{page}Content-Length: 7\r\n");
+            let answer = ask(at, "POST /login", &headers, "token=x");
+            assert_eq!(answer.contains(" 403 "), !page.is_empty(), "{answer}");
         }
+        let answer = metrics();
+        assert!(answer.contains(" 200 "), "guesses keep it out: {answer:?}");
+        let silent: Vec<_> = (0..200).map(|_| TcpStream::connect(at).unwrap()).collect();
+        let answer = metrics();
+        assert!(answer.contains(" 200 "), "{} silent ones keep it out: {answer:?}", silent.len());
+    }
+
+    #[test]
+    fn neither_guesses_of_a_foreign_page_nor_silent_connections_stop_metrics() {
+        let plan = Plan {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            sockets: vec![PathBuf::from("/nonexistent/status")],
+            token: Some(TOKEN.to_owned()),
+            names: Vec::new(),
+            tls: None,
+            is_behind_proxy: false,
+            proxies: Vec::new(),
+            pairing: None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let server = Server::open(&plan).await.unwrap();
+            let at = server.listener.local_addr().unwrap();
+            let (_bell, news) = tokio::sync::watch::channel(0);
+            let watch = Watch::start(&plan.sockets, || {});
+            let site = Arc::new(Site { watch, news, access: Access::new(&plan), pairing: None });
+            let attack = tokio::task::spawn_blocking(move || stop_metrics(at));
+            server.run(site, async { attack.await.unwrap() }).await;
+        });
     }
 }
