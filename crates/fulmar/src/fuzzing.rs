@@ -25,7 +25,7 @@ pub fn configuration(text: &str) {
 /// Takes the answer of a status socket, as `fulmar status` does, and shows it.
 pub fn status_answer(bytes: &[u8]) {
     let Ok(report) = status::parse(bytes) else { return };
-    let table = status::table(&report);
+    let table = status::table(&report, status::ENDLESS);
     assert!(table.lines().count() <= 64 + bytes.len(), "no more lines than were told");
     assert!(table.chars().all(|c| c == '\n' || !c.is_control()), "nothing steers the terminal");
     let again = serde_json::to_string(&report).expect("what was read can be written");

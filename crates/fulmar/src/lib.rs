@@ -23,6 +23,7 @@ mod holders;
 mod init;
 mod interface;
 mod keys;
+mod knock;
 mod log;
 mod look_back;
 mod machine;
@@ -40,18 +41,22 @@ mod watch;
 mod ways;
 mod web;
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use proto::{Duration, StaticSecret};
+use ratatui::crossterm::terminal;
 use serde_json::json;
 use sys::print::{Reader, print, print_anew, print_while_read, tell};
 use toml_keys::one_line;
 
 use cli::{Arguments, Command};
 use config::Kind;
+
+/// Columns below which nobody can read a table, whatever a terminal says.
+const LEAST_WIDTH: usize = 40;
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
@@ -198,7 +203,7 @@ fn show_status(socket: Option<PathBuf>, json: bool, watch: bool) -> Result<(), S
     let shown = fetched.and_then(|(socket, report)| match (watch, json) {
         (true, _) => watch_status(&socket, report, json),
         (false, true) => print(as_json(&report)?),
-        (false, false) => print(status::table(&report).trim_end()),
+        (false, false) => print(status::table(&report, width()).trim_end()),
     });
     if let (Err(error), true) = (&shown, json) {
         print(json!({"error": error}))?;
@@ -211,7 +216,7 @@ fn watch_status(socket: &Path, mut report: status::Report, json: bool) -> Result
     loop {
         let reader = match json {
             true => print_while_read(&as_json(&report)?)?,
-            false => print_anew(&status::table(&report))?,
+            false => print_anew(&status::table(&report, width()))?,
         };
         if reader == Reader::Gone {
             return Ok(());
@@ -219,6 +224,18 @@ fn watch_status(socket: &Path, mut report: status::Report, json: bool) -> Result
         std::thread::sleep(Duration::from_secs(1).into());
         report = status::fetch(socket).map_err(|error| format!("the daemon is gone: {error}"))?;
     }
+}
+
+/// Returns how long lines may be: what COLUMNS says, else what the terminal has. For a file or a program each is as long as it is.
+fn width() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let seen = || match std::io::stdout().is_terminal() {
+        true => terminal::size().ok().map(|(columns, _)| usize::from(columns)),
+        false => None,
+    };
+    said.or_else(seen)
+        .filter(|width| *width > 0)
+        .map_or(status::ENDLESS, |width| width.max(LEAST_WIDTH))
 }
 
 fn as_json(report: &status::Report) -> Result<String, String> {

@@ -12,16 +12,19 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use proto::Duration;
+use sys::clock;
 use sys::interfaces::{self, Interface};
 use sys::serial::{FlowControl, Serial};
 
 use crate::config::{
-    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, RelayFile, Remote,
+    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, RUN_DIRECTORY,
+    RelayFile, Remote,
 };
 use crate::endpoints::way_trouble;
 use crate::events::socket_beside;
 use crate::holders::holder;
 use crate::interface::{Families, Found, Here, Seeker, find_usable};
+use crate::knock::Knock;
 use crate::names::{self, Link};
 use crate::socket_file::{try_directory, try_place};
 use crate::ways;
@@ -41,6 +44,13 @@ const LEAST_MTU: u32 = 576;
 /// How long `fulmar check` waits for a resolver that does not answer.
 const RESOLVED_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long it waits for hosts that would say that nobody takes what is sent there: the round trip of a slow mobile network.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(1_000);
+/// How often it asks meanwhile.
+const ASKED_EVERY: Duration = Duration::from_millis(200);
+/// How often it looks meanwhile.
+const LOOKED_AT_EVERY: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// Returns what does not fit, or could not be found out.
 pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let interfaces = match interfaces::list() {
@@ -51,6 +61,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     };
     let mut warnings = interface_warnings(config, &interfaces);
     warnings.extend(name_troubles(config, &interfaces));
+    warnings.extend(answers(config, &interfaces));
     for endpoint in &config.endpoints {
         let lacks = endpoint_trouble(endpoint);
         warnings.extend(lacks.map(|lacks| format!("endpoint \"{}\": {lacks}", endpoint.name)));
@@ -61,6 +72,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
         warnings.push("tunnel: there is no /dev/net/tun here: modprobe tun".into());
     }
     warnings.extend(status_trouble(&config.status));
+    warnings.extend(beside_keys(config));
     if let Some(record) = &config.record
         && let Err(error) = try_directory(&record.directory)
     {
@@ -113,6 +125,13 @@ fn interface_warnings(config: &Config, interfaces: &[Interface]) -> Vec<String> 
     for listen in &config.listens {
         let lacks = listen.interface.as_ref().and_then(|_| found.next()?.err());
         let lacks = lacks.or_else(|| bind_trouble(UdpSocket::bind(listen.address), listen.address));
+        let alone = listen.address.ip().is_loopback().then(|| {
+            format!(
+                "{} is for programs of this computer alone: no drone reaches it",
+                listen.address
+            )
+        });
+        let lacks = alone.or(lacks);
         warnings.extend(lacks.map(|lacks| format!("listen \"{}\": {lacks}", listen.name)));
     }
     warnings
@@ -153,6 +172,36 @@ fn way_troubles(path: &PathConfig, interface: &Interface) -> Vec<String> {
         Remote::Address(_) => None,
     };
     path.remotes.iter().filter_map(trouble).collect()
+}
+
+/// Asks at the addresses of paths whose way is free, and returns what is answered: that nobody takes what is sent there.
+fn answers(config: &Config, interfaces: &[Interface]) -> Vec<String> {
+    let mut asked = Vec::new();
+    for (path, found) in found_paths(config, interfaces) {
+        let interface =
+            found.ok().and_then(|found| interfaces.iter().find(|at| at.index == found.index));
+        let Some(interface) = interface.filter(|at| way_troubles(path, at).is_empty()) else {
+            continue;
+        };
+        let addresses = path.remotes.iter().filter_map(|remote| match remote {
+            Remote::Address(address) => Some(*address),
+            Remote::Name(..) => None,
+        });
+        let knocks =
+            addresses.filter_map(|address| Knock::new(&interface.name, address, ASKED_EVERY).ok());
+        asked.extend(knocks.map(|knock| (path, knock)));
+    }
+    let deadline = Instant::now() + std::time::Duration::from(ANSWERED_WITHIN);
+    loop {
+        asked.iter_mut().for_each(|(_, knock)| knock.look(clock::now()));
+        let is_over = Instant::now() >= deadline;
+        if is_over || asked.iter().all(|(_, knock)| knock.trouble().is_some()) {
+            break;
+        }
+        std::thread::sleep(LOOKED_AT_EVERY);
+    }
+    let told = asked.iter().filter_map(|(path, knock)| Some((&path.name, knock.trouble()?)));
+    told.map(|(name, trouble)| format!("path \"{name}\": {trouble}")).collect()
 }
 
 /// Says where full packets of the tunnel are longer than what an interface carries beside our headers.
@@ -327,6 +376,34 @@ fn status_trouble(path: &Path) -> Option<String> {
     }
     let error = try_place(path).and_then(|()| try_place(&socket_beside(path))).err()?;
     Some(format!("status socket: {place}: {error}; [status] socket names another place"))
+}
+
+/// Names sockets in the folder of the file, where `init`, `pair` and `peers` keep keys: whoever is to use a socket needs a way
+/// into its folder.
+fn beside_keys(config: &Config) -> Vec<String> {
+    let folder_of = |path: &Path| path.parent().and_then(|folder| folder.canonicalize().ok());
+    let Some(keys) = config.file.canonicalize().ok().and_then(|file| folder_of(&file)) else {
+        return Vec::new();
+    };
+    let status = ("status socket".to_owned(), config.status.as_path());
+    let of_endpoint = |endpoint: &'_ EndpointConfig| match &endpoint.kind {
+        EndpointKind::Seqpacket(path, _) => {
+            Some((format!("endpoint \"{}\"", endpoint.name), path.clone()))
+        }
+        _ => None,
+    };
+    let endpoints: Vec<_> = config.endpoints.iter().filter_map(of_endpoint).collect();
+    let endpoints = endpoints.iter().map(|(name, path)| (name.clone(), path.as_path()));
+    let beside = std::iter::once(status)
+        .chain(endpoints)
+        .filter(|(_, path)| folder_of(path) == Some(keys.clone()));
+    let told = |(name, path): (String, &Path)| {
+        let place = path.display();
+        format!(
+            "{name}: {place} lies in the folder of the keys: whoever uses it needs a way in there; {RUN_DIRECTORY} is for sockets alone"
+        )
+    };
+    beside.map(told).collect()
 }
 
 /// Says why an address could not be taken; a program that has it is there now, or may be our daemon.

@@ -39,7 +39,7 @@ pub use crypto::{
 };
 pub use delivery::message::{ElasticRedundancy, MessageForm, MessageOrder, MessageStream};
 pub use delivery::tunnel::{FlowCodeParameters, TunnelForm, TunnelQueue};
-pub use endpoint::{Endpoint, EndpointConfig, EndpointCounters, Share, Work};
+pub use endpoint::{Asking, Endpoint, EndpointConfig, EndpointCounters, Share, Work};
 pub use event::{Call, Delivery, Event, MessageId, Outcome, PathState, Step, StepKind};
 pub use ids::{InterfaceId, PathId, PathRef, PeerId, Received, SessionId, Transmit};
 pub use path::{Carries, Cost, PathUse, ProtectControl, RelayRoom};

@@ -102,17 +102,20 @@ impl Daemon {
     }
 
     pub(super) fn handle_tunnel(&mut self, now: Instant) {
-        let Self { tunnel: Some(tunnel), endpoint, peers, standstill, .. } = self else { return };
+        let Self { tunnel: Some(tunnel), endpoint, peers, standstill, config, .. } = self else {
+            return;
+        };
         let came = standstill.came(now);
-        let (rules, counts) = (&tunnel.rules, &mut tunnel.counts);
+        let (rules, counts, strays) = (&tunnel.rules, &mut tunnel.counts, &mut tunnel.strays);
         let mut answers: Vec<Vec<u8>> = Vec::new();
         let mut take = |packet: &mut [u8]| {
             counts.out_packets += 1;
-            let peer = rules.outgoing(packet).map(|peer| &peers[peer]);
+            let place = rules.outgoing(packet);
+            let peer = place.map(|place| &peers[place]);
             let connected = peer.and_then(|peer| Some((peer.connected()?, peer.connected_at?)));
             let Some((session, since)) = connected else {
-                counts.unrouted += 1;
-                return;
+                let owner = place.map(|place| (place, config.peers[place].name.as_str()));
+                return strays.on_unrouted(packet, owner, counts);
             };
             match endpoint.send_late((now, came), session, Source::Tunnel, packet) {
                 Ok(_) => {}

@@ -17,6 +17,7 @@ pub(crate) mod guests;
 mod happened;
 mod input;
 mod journal;
+mod knocks;
 mod locals;
 mod not_forwarded;
 mod notes;
@@ -35,6 +36,7 @@ mod report;
 mod rights;
 mod sockets;
 mod standstill;
+mod strays;
 mod tokens;
 mod tunnel;
 mod twins;
@@ -76,6 +78,7 @@ use report::{Meter, StrangersSeen};
 pub(crate) use sockets::LOOK_EVERY;
 use sockets::{SocketChange, Sockets};
 use standstill::Standstill;
+use strays::Unclaimed;
 pub(crate) use tokens::Token;
 use tunnel::Tunnel;
 use twins::Twin;
@@ -155,6 +158,8 @@ struct PeerState {
     notes: Notes,
     /// How the endpoints of its applications were, by their numbers.
     endpoint_states: BTreeMap<u64, EndpointState>,
+    /// What it sends to no endpoint of this end.
+    unclaimed: Unclaimed,
 }
 
 impl PeerState {
@@ -285,6 +290,7 @@ impl Daemon {
             self.relays.tell_again();
             self.look_elsewhere(now);
             self.renew_ports(now);
+            self.ask_silent(now);
             self.close_leaving_paths(now);
             self.end_guests(now);
             self.log_silence(now);

@@ -168,6 +168,7 @@ pub(super) fn open_session(
         sources: Default::default(),
         notes: Default::default(),
         endpoint_states: Default::default(),
+        unclaimed: Default::default(),
     }
 }
 

@@ -84,9 +84,12 @@ impl Daemon {
             return self.take_from_guest(&delivery);
         };
         if delivery.channel == 0 {
-            let Some(tunnel) = &mut self.tunnel else { return };
+            let Some(tunnel) = &mut self.tunnel else {
+                return self.on_unclaimed(now, peer, 0, None);
+            };
             let Some(to) = tunnel.rules.incoming(peer, &mut delivery.bytes) else {
-                tunnel.counts.spoofed += 1;
+                let from = (peer, self.config.peers[peer].name.as_str());
+                tunnel.strays.on_spoofed(now, &delivery.bytes, from, &mut tunnel.counts);
                 return;
             };
             if packet::misleads(&delivery.bytes) {
@@ -98,7 +101,7 @@ impl Daemon {
             tunnel.send(&delivery.bytes);
             return;
         }
-        let mut is_mavlink = false;
+        let (mut is_mavlink, mut is_taken) = (false, false);
         let Delivery { class, mut expires, ref bytes, .. } = delivery;
         // A slow link brings what is old; after a standstill it has waited in our own sockets.
         if class == Class::Telemetry
@@ -118,8 +121,12 @@ impl Daemon {
                     is_mavlink = true;
                 }
                 local.deliver(now, passed, None, sources, poller);
+                is_taken = true;
             }
         });
+        if !is_taken {
+            self.on_unclaimed(now, peer, delivery.channel, delivery.stream);
+        }
         if let Some(recorder) = &mut self.recorder {
             let name = &self.config.peers[peer].name;
             record_delivery(recorder, now, name, &delivery, is_mavlink);

@@ -10,6 +10,7 @@ use super::open::{Way, open_path};
 use super::relays::{interface_id, relay_id};
 use super::renewal::Renewal;
 use crate::config::{MAX_SOCKETS, PathConfig};
+use crate::knock::Knock;
 
 /// How long a path that goes stays at least: what is under way to us by it arrives, and the other end begins to use
 /// the one in its place.
@@ -26,6 +27,8 @@ pub(super) struct DronePath {
     pub(super) leaving: Option<Instant>,
     /// When it sends from another port.
     pub(super) renewal: Renewal,
+    /// What is asked at its address while nothing comes from there.
+    pub(super) knock: Option<Knock>,
 }
 
 impl Daemon {
@@ -43,7 +46,8 @@ impl Daemon {
             slot
         };
         let (config, renewal) = (path.clone(), Renewal::default());
-        self.paths.insert(slot, DronePath { config, path: None, leaving: None, renewal });
+        self.paths
+            .insert(slot, DronePath { config, path: None, leaving: None, renewal, knock: None });
     }
 
     /// Opens the paths whose session has begun, or begun anew, and whose peer's address is known.

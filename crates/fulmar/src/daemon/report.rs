@@ -1,8 +1,8 @@
 //! What is told about the sessions: log lines, the status report, the line for the service manager.
 
 use proto::{
-    EndpointCounters, Event, Instant, InterfaceId, MessageStreamStatus, PathRef, PathState,
-    PathStatus, Rate, SessionId, SessionStatus, Share, Via,
+    Duration, EndpointCounters, Event, Instant, InterfaceId, MessageStreamStatus, PathRef,
+    PathState, PathStatus, Rate, SessionId, SessionStatus, Share, Via,
 };
 
 use super::Daemon;
@@ -11,13 +11,21 @@ use super::relays::place_of;
 use super::tokens::Token;
 use crate::config::Role;
 use crate::endpoints::{LocalEndpoint, Vehicle};
+use crate::knock::Knock;
 use crate::recorder::Recorder;
 use crate::status::{
     Answer, EndpointReport, Lists, MemoryReport, MessageStreamReport, PathReport, PeerReport,
-    Report, StrangersReport, VehicleReport, path_trouble, peer_trouble, reliability_reports,
+    Report, StrangersReport, VehicleReport, path_trouble, peer_trouble, reliability_reports, span,
     state_word, version_words,
 };
 use crate::ways;
+
+/// So long after another daemon with a peer's key was turned away that is told; it comes again every two seconds.
+const CONTESTED: Duration = Duration::from_secs(10);
+/// For so long a peer's handshakes are answered in vain before that is told: one takes a round trip, and some get lost.
+const IN_VAIN: Duration = Duration::from_secs(3);
+/// So long after the last of them it is told.
+const ASKED: Duration = Duration::from_secs(30);
 
 /// The rates of a path between two looks at its counters.
 #[derive(Clone, Copy, Debug, Default)]
@@ -248,6 +256,9 @@ impl Daemon {
             }
         }
         report.not_forwarded = self.not_forwarded_report(peer);
+        if let Some((at, from)) = self.asks_in_vain(now, peer) {
+            (report.asked_s, report.asked_from) = (since(now, Some(at)), from.to_string());
+        }
         let own_key = self.config.secret.public().to_string();
         report.far_endpoints = self.far_endpoint_reports(now, peer);
         report.vehicles =
@@ -257,11 +268,34 @@ impl Daemon {
         // Where nothing gets through, nobody knows how it is there; elsewhere the vehicle comes first.
         let mut troubles = self.endpoints_trouble(now, peer);
         troubles.extend(self.twin_trouble(peer));
+        troubles.extend(self.unclaimed(now, peer));
+        troubles.extend(state.session.and_then(|session| self.contested(now, session)));
         let place = if report.connected { troubles.len() } else { 0 };
         troubles.insert(place, of_links);
         troubles.retain(|trouble| !trouble.is_empty());
         report.trouble = troubles.join("; ");
         report
+    }
+
+    /// Says that another daemon came with a peer's key of late.
+    fn contested(&self, now: Instant, session: SessionId) -> Option<String> {
+        let (at, from) = self.endpoint.contested(session)?;
+        let age = now.since(at);
+        let ago = span(age.as_secs_f64());
+        (age < CONTESTED).then(|| {
+            format!(
+                "another daemon with its key came from {from} {ago} ago and was turned away: each airframe needs a key of \
+                 its own"
+            )
+        })
+    }
+
+    /// Returns when a peer came last whose answers do not arrive, and from where.
+    fn asks_in_vain(&self, now: Instant, peer: usize) -> Option<(Instant, Via)> {
+        let state = &self.peers[peer];
+        let asked = self.endpoint.asked(state.id).filter(|_| state.connected_at.is_none())?;
+        let is_lasting = asked.last.since(asked.since) >= IN_VAIN;
+        (is_lasting && now.since(asked.last) < ASKED).then_some((asked.last, asked.from))
     }
 
     fn session_report(
@@ -328,6 +362,8 @@ impl Daemon {
         let relay = place_of(path.interface);
         let lacks = socket.and_then(|socket| socket.trouble.clone());
         let way = self.way_trouble(path).filter(|_| lacks.is_none());
+        let knock = self.slot_of(key).and_then(|slot| self.paths.get(&slot)?.knock.as_ref());
+        let way = way.or_else(|| knock.and_then(Knock::trouble).map(str::to_owned));
         let lacks = lacks.or_else(|| way.clone()).or(refused);
         let lacks = lacks.or_else(|| self.relays.trouble(now, relay?));
         report.trouble = path_trouble(&report, lacks.as_deref());

@@ -15,6 +15,7 @@ use sys::tun::Tun;
 
 use super::beyond::{Beyond, taken_elsewhere};
 use super::packet;
+use super::strays::Strays;
 use super::tokens::Token;
 use super::upkeep::{Look, Upkeep};
 use crate::awaited::Awaited;
@@ -31,6 +32,7 @@ pub(super) struct Tunnel {
     pub(super) rules: Rules,
     /// What has passed, and what did not.
     pub(super) counts: TunnelReport,
+    pub(super) strays: Strays,
     config: TunnelConfig,
     upkeep: Upkeep,
     /// What this computer does with packets for networks behind it.
@@ -58,9 +60,9 @@ impl Tunnel {
         let interface = config.interface.clone();
         let device = Awaited::new(format!("tunnel {interface}"));
         let counts = TunnelReport { interface, ..TunnelReport::default() };
-        let (upkeep, config) = (Upkeep::new(), config.clone());
+        let (strays, upkeep, config) = (Strays::default(), Upkeep::new(), config.clone());
         let (beyond, elsewhere) = Default::default();
-        let mut tunnel = Self { device, rules, counts, config, upkeep, beyond, elsewhere };
+        let mut tunnel = Self { device, rules, counts, strays, config, upkeep, beyond, elsewhere };
         tunnel.restore(now, poller);
         tunnel
     }

@@ -151,7 +151,7 @@ impl LocalEndpoint {
     pub(crate) fn trouble(&self, now: Instant) -> Option<String> {
         let of_client = |time| format!("a client {}", takes_nothing(time));
         match self.port.get() {
-            Some(Port::Udp(port)) => port.trouble().map(str::to_owned),
+            Some(Port::Udp(port)) => port.trouble().map(str::to_owned).or(port.refusal(now)),
             Some(Port::Tcp(port)) => port.trouble(now),
             Some(Port::Serial(port)) => port.trouble(now),
             Some(Port::Seqpacket(port)) => port.takes_nothing_for(now).map(of_client),

@@ -23,6 +23,9 @@ const CLIENTS: usize = 8;
 const SILENCE: Duration = Duration::from_secs(30);
 /// A client that has spoken for so long is a regular one: strangers cannot take its place.
 const REGULAR: Duration = Duration::from_secs(1);
+/// So long after the host of a client's address has said that nobody takes what is sent there, that is so: it says so once a
+/// second, of a vehicle that sends a heartbeat a second.
+const REFUSED: Duration = Duration::from_secs(5);
 /// Datagrams read at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 64;
 /// `EMSGSIZE`, for which the library has no word yet.
@@ -43,6 +46,8 @@ pub(super) struct UdpPort {
     /// Why nothing leaves, and what the log was told last.
     trouble: Option<String>,
     said: Option<String>,
+    /// When the host of the one address answered last that nobody takes what is sent there.
+    refused_at: Option<Instant>,
     /// Before this time no other socket is tried for what cannot be sent.
     renew_at: Instant,
     buffer: Vec<u8>,
@@ -117,9 +122,21 @@ impl UdpPort {
         socket.set_nonblocking(true)?;
         stamp(&socket);
         poller.add(&socket, tokens.token(0), Interest::Read)?;
-        let (clients, loss, trouble, said, renew_at) = Default::default();
+        let (clients, loss, trouble, said, refused_at, renew_at) = Default::default();
         let (paused, buffer) = (false, vec![0; LARGEST]);
-        Ok(Self { socket, far, clients, loss, tokens, paused, trouble, said, renew_at, buffer })
+        Ok(Self {
+            socket,
+            far,
+            clients,
+            loss,
+            tokens,
+            paused,
+            trouble,
+            said,
+            refused_at,
+            renew_at,
+            buffer,
+        })
     }
 
     pub(super) fn clients(&self) -> usize {
@@ -142,6 +159,12 @@ impl UdpPort {
     /// Says why nothing leaves.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+
+    /// Says that nobody takes what leaves.
+    pub(super) fn refusal(&self, now: Instant) -> Option<String> {
+        let is_refused = self.refused_at.is_some_and(|at| now.since(at) < REFUSED);
+        self.remote().filter(|_| is_refused).map(nobody_there)
     }
 
     /// Follows this host's addresses and routes: a client's datagrams leave from the address that the route has now, and
@@ -223,6 +246,7 @@ impl UdpPort {
                     if matches!(&self.far, Far::Group(_, out) if is_own(out, source)) {
                         continue;
                     }
+                    self.refused_at = None;
                     let (place, forgotten) = remember(&mut self.clients, source, now);
                     if let Some(mut client) = forgotten {
                         let from = Origin::Address(client.address);
@@ -246,8 +270,7 @@ impl UdpPort {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The application at the other end is not there at the moment.
-                Err(_) => {}
+                Err(error) => self.on_refused(now, &error),
             }
         }
     }
@@ -302,14 +325,14 @@ impl UdpPort {
 
     /// Sends to the one address, or to all at it; where our own address was lost, from the one that there is now.
     fn send(&mut self, now: Instant, bytes: &[u8], poller: &Poller) -> bool {
-        let mut sent = self.send_once(bytes);
+        let mut sent = self.send_once(now, bytes);
         if let (Err(error), Far::One(remote) | Far::Many(remote)) = (&sent, &self.far)
             && !is_passing(error)
             && now >= self.renew_at
         {
             let remote = *remote;
             self.renew_at = now + RETRY;
-            sent = self.renew(remote, poller).and_then(|()| self.send_once(bytes));
+            sent = self.renew(remote, poller).and_then(|()| self.send_once(now, bytes));
         }
         match sent {
             Ok(()) => self.trouble = None,
@@ -322,11 +345,27 @@ impl UdpPort {
         true
     }
 
-    fn send_once(&self, bytes: &[u8]) -> io::Result<()> {
+    /// Notes that the application at the other end is not there at the moment; the log is told when that is news.
+    fn on_refused(&mut self, now: Instant, error: &io::Error) {
+        if error.kind() != ErrorKind::ConnectionRefused {
+            return;
+        }
+        let is_news = self.refused_at.is_none_or(|at| now.since(at) >= REFUSED);
+        if let Some(remote) = self.remote().filter(|_| is_news) {
+            tracing::info!("UDP: {}", nobody_there(remote));
+        }
+        self.refused_at = Some(now);
+    }
+
+    fn send_once(&mut self, now: Instant, bytes: &[u8]) -> io::Result<()> {
+        if let Far::One(_) = self.far {
+            // An error that an earlier datagram has caused is reported once: the second try sends.
+            let Err(error) = self.socket.send(bytes) else { return Ok(()) };
+            self.on_refused(now, &error);
+        }
         match &self.far {
             Far::Clients => Ok(()),
-            // An error that an earlier datagram has caused is reported once: the second try sends.
-            Far::One(_) => self.socket.send(bytes).or_else(|_| self.socket.send(bytes)).map(|_| ()),
+            Far::One(_) => self.socket.send(bytes).map(|_| ()),
             Far::Many(to) => self.socket.send_to(bytes, to).map(|_| ()),
             Far::Group(group, out) => {
                 let mut near: Vec<_> = self.clients.iter().filter_map(|it| it.near).collect();
@@ -345,6 +384,11 @@ impl UdpPort {
             }
         }
     }
+}
+
+/// Says that the host of an address answers that nobody is there.
+fn nobody_there(remote: SocketAddr) -> String {
+    format!("nobody takes what is sent to {remote}: does the program there run, is that its port?")
 }
 
 /// Opens a socket that speaks to an address: connected, unless many may hear and answer.

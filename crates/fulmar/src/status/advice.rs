@@ -109,13 +109,27 @@ fn absence(peer: &PeerReport, role: Role, own_key: &str) -> String {
         format!("last heard {ago} ago, when its session ended: {why}")
     });
     match (role, ended) {
-        (Role::Station, None) => "nothing was heard from it yet".into(),
-        (Role::Station, Some(ended)) => ended,
+        (Role::Station, ended) => match (asked(peer), ended) {
+            (Some(asked), None) => asked,
+            (Some(asked), Some(ended)) => format!("{ended}; {asked}"),
+            (None, Some(ended)) => ended,
+            (None, None) => "nothing was heard from it yet".into(),
+        },
         (Role::Drone, ended) => {
             let ended = ended.map_or(String::new(), |ended| format!("{ended}; "));
             format!("{ended}{}", no_answer(peer, own_key))
         }
     }
+}
+
+/// Says that a peer's handshakes come, and that it does not get what we answer.
+fn asked(peer: &PeerReport) -> Option<String> {
+    let ago = span(peer.asked_s?);
+    Some(format!(
+        "its handshakes come from {}, the last {ago} ago, and none of our answers arrives: does a firewall of this computer, \
+         or one on the way, keep them back?",
+        peer.asked_from
+    ))
 }
 
 /// Says why a drone that goes on trying is not answered.
@@ -131,7 +145,12 @@ fn no_answer(peer: &PeerReport, own_key: &str) -> String {
         names.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let lacks_interface =
         |path: &PathReport| path.state == "absent" && path.name_trouble.is_empty();
+    // Where each path says what is wrong with it, nothing points at the keys.
+    let is_open = |path: &PathReport| path.state != "absent" && !is_explained(path);
     if count(peer, "absent") < peer.paths.len() {
+        if peer.ended_s.is_none() && !told.is_empty() && !peer.paths.iter().any(is_open) {
+            return told.join("; ");
+        }
         told.push(match peer.ended_s {
             Some(_) => "no answer since".into(),
             None => format!(
@@ -146,6 +165,11 @@ fn no_answer(peer: &PeerReport, own_key: &str) -> String {
         told.push("no interface of the other paths is there".into());
     }
     told.join("; ")
+}
+
+/// Tells whether more is known of a path that does not work than that nobody answers.
+fn is_explained(path: &PathReport) -> bool {
+    !path.trouble.is_empty() && path.trouble != path_trouble(path, None)
 }
 
 fn count(peer: &PeerReport, state: &str) -> usize {

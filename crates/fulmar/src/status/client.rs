@@ -123,7 +123,7 @@ pub(crate) fn make_harmless(value: &mut Value, has_lines: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{PathReport, PeerReport, table};
+    use crate::status::{ENDLESS, PathReport, PeerReport, table};
 
     #[test]
     fn what_others_named_does_not_steer_the_terminal() {
@@ -134,7 +134,7 @@ mod tests {
         let mut report = Report { role: evil.into(), peers: vec![peer], ..Report::default() };
         report.reload.problem = format!("line 1: {evil}\nline 2");
         let read = parse(&serde_json::to_vec(&report).unwrap()).unwrap();
-        let shown = table(&read);
+        let shown = table(&read, ENDLESS);
         assert!(shown.chars().all(|c| c == '\n' || !steers_a_terminal(c)), "{shown:?}");
         assert_eq!(shown.lines().count(), 6, "{shown}");
         assert!(shown.contains("all is well"), "{shown}");

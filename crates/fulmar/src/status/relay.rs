@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::field::Kind::{Counter, Gauge, List, Part, State, Text};
 use super::field::{Field, Section, section};
-use super::table::{Column, counts, milliseconds, or_nothing, rows};
+use super::layout::{Column, rows};
+use super::table::{counts, milliseconds, or_nothing};
 
 /// A radio that carries less than this part of what its relay says is named.
 const MUCH_LESS: f64 = 0.5;
@@ -156,7 +157,7 @@ section! {
 
 impl RelayReport {
     /// Lays it out for people.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, width: usize) -> String {
         let name = if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) };
         let radio = if self.radio.is_empty() { "" } else { ", radio " };
         let Self { node, wire, frames_in, frames_out, .. } = self;
@@ -178,7 +179,7 @@ impl RelayReport {
             }
         }
         if !self.members.is_empty() {
-            text += &rows(MEMBERS, &self.members);
+            text += &rows(MEMBERS, &self.members, width);
         }
         text
     }

@@ -113,6 +113,10 @@ section! {
     late_datagrams: u64, Counter("datagrams");
     /// Datagrams that were dropped because too many waited.
     dropped_datagrams: u64, Counter("datagrams");
+    /// Time since its last handshake that came in and whose answer it has not taken: there is no session, and it goes on.
+    asked_s: Option<f64>, Gauge("s");
+    /// Where that came from; empty where there is none.
+    asked_from: String, Text;
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
     /// Which version of the wire it speaks, where that is another one than ours, and there is no session for it, in words.
@@ -536,8 +540,12 @@ section! {
     in_packets: u64, Counter("packets");
     /// Packets to an address that no peer is allowed, or whose peer is not connected.
     unrouted: u64, Counter("packets");
+    /// The address of the last of them, and why it is nobody's, in words.
+    unrouted_why: String, Text;
     /// Packets from a peer whose source the peer is not allowed.
     spoofed: u64, Counter("packets");
+    /// The source of the last of them, and whose it was, in words.
+    spoofed_why: String, Text;
     /// Packets that do not fit a datagram; their senders were told.
     too_large: u64, Counter("packets");
     /// Packets that the session turned away.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::layout::{Column, rows, wrapped};
 use super::{
     ClassReport, DelayReport, EndpointReport, MessageReport, MessageStreamReport,
     NotForwardedReport, PathReport, PeerReport, ReliabilityReport, Report, StrangersReport,
@@ -12,10 +13,7 @@ use super::{
 const STREAMS_SHOWN: usize = 16;
 
 /// Stands where there is nothing to show.
-const NOTHING: &str = "–";
-
-/// The word at the head of a column, and what stands in it.
-pub(super) type Column<T> = (&'static str, fn(&T) -> String);
+pub(super) const NOTHING: &str = "–";
 
 /// What a path carries over plain Ethernet at least: nothing is too long for it.
 const ETHERNET: usize = 1_452;
@@ -102,71 +100,9 @@ pub(super) fn is_in_reserve(path: &PathReport) -> bool {
     path.state == "active" && path.backup && path.in_use.is_empty()
 }
 
-/// Lays the report out; columns are as wide as what stands in them.
-pub(crate) fn table(report: &Report) -> String {
-    let mut text = String::new();
-    let up = span(report.uptime_s);
-    let _ = write!(text, "{} {}, up {up}", report.role, report.version);
-    if !report.public_key.is_empty() {
-        let _ = write!(text, ", key {}", report.public_key);
-    }
-    text.push('\n');
-    if !report.trouble.is_empty() {
-        let _ = writeln!(text, "! {}", report.trouble);
-    }
-    for endpoint in report.endpoints.iter().filter(|endpoint| !endpoint.trouble.is_empty()) {
-        let _ = writeln!(text, "! endpoint {}: {}", endpoint.name, endpoint.trouble);
-    }
-    for peer in &report.peers {
-        text.push('\n');
-        text += &peer_text(peer);
-    }
-    report.relays.iter().for_each(|relay| text += &relay.text());
-    if !report.endpoints.is_empty() {
-        text.push('\n');
-        text += &rows(ENDPOINTS, &report.endpoints);
-    }
-    if let Some(tunnel) = &report.tunnel {
-        let _ = write!(
-            text,
-            "\ntunnel {}: {} packets out, {} in",
-            tunnel.interface, tunnel.out_packets, tunnel.in_packets
-        );
-        let more = counts(&[
-            (tunnel.unrouted, "to nobody"),
-            (tunnel.spoofed, "from a wrong address"),
-            (tunnel.too_large, "too large"),
-            (tunnel.refused, "turned away"),
-            (tunnel.misleading, "about routes"),
-            (tunnel.not_passed_on, "not passed on"),
-            (tunnel.put_back, "times put right"),
-        ]);
-        if !more.is_empty() {
-            let _ = write!(text, ", {more}");
-        }
-        text.push('\n');
-    }
-    text += &report.record.as_ref().map_or(String::new(), |record| format!("\n{}", record.line()));
-    text + &strangers_text(&report.strangers)
-}
-/// Lays rows out, each column as wide as what stands in it.
-pub(crate) fn columns(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::from("  ");
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
+/// Lays the report out, in lines of a width at most; nothing is cut off.
+pub(crate) fn table(report: &Report, width: usize) -> String {
+    wrapped(&sections(report, width), width)
 }
 
 pub(crate) fn milliseconds(value: f64) -> String {
@@ -200,17 +136,6 @@ pub(super) fn counts(all: &[(u64, &str)]) -> String {
     words.join(", ")
 }
 
-/// Lays a table out: the heads of its columns, then a row for each item.
-pub(super) fn rows<'a, T: 'a>(
-    table: &[Column<T>],
-    items: impl IntoIterator<Item = &'a T>,
-) -> String {
-    let heads = table.iter().map(|(head, _)| (*head).to_owned()).collect();
-    let cells = |item| table.iter().map(|(_, cell)| cell(item)).collect();
-    let rows: Vec<_> = std::iter::once(heads).chain(items.into_iter().map(cells)).collect();
-    columns(&rows)
-}
-
 pub(super) fn or_nothing(value: Option<String>) -> String {
     value.unwrap_or_else(|| NOTHING.to_owned())
 }
@@ -232,6 +157,58 @@ fn state(path: &PathReport) -> String {
         "active" => "backup, in use".into(),
         state => format!("backup, {state}"),
     }
+}
+
+/// Lays its tables out, and says the rest in sentences, each of a line.
+fn sections(report: &Report, width: usize) -> String {
+    let mut text = String::new();
+    let up = span(report.uptime_s);
+    let _ = write!(text, "{} {}, up {up}", report.role, report.version);
+    if !report.public_key.is_empty() {
+        let _ = write!(text, ", key {}", report.public_key);
+    }
+    text.push('\n');
+    if !report.trouble.is_empty() {
+        let _ = writeln!(text, "! {}", report.trouble);
+    }
+    for endpoint in report.endpoints.iter().filter(|endpoint| !endpoint.trouble.is_empty()) {
+        let _ = writeln!(text, "! endpoint {}: {}", endpoint.name, endpoint.trouble);
+    }
+    for peer in &report.peers {
+        text.push('\n');
+        text += &peer_text(peer, width);
+    }
+    report.relays.iter().for_each(|relay| text += &relay.text(width));
+    if !report.endpoints.is_empty() {
+        text.push('\n');
+        text += &rows(ENDPOINTS, &report.endpoints, width);
+    }
+    if let Some(tunnel) = &report.tunnel {
+        let _ = write!(
+            text,
+            "\ntunnel {}: {} packets out, {} in",
+            tunnel.interface, tunnel.out_packets, tunnel.in_packets
+        );
+        let with = |what: &str, why: &str| match why {
+            "" => what.to_owned(),
+            why => format!("{what} (the last {why})"),
+        };
+        let more = counts(&[
+            (tunnel.unrouted, &with("to nobody", &tunnel.unrouted_why)),
+            (tunnel.spoofed, &with("from a wrong address", &tunnel.spoofed_why)),
+            (tunnel.too_large, "too large"),
+            (tunnel.refused, "turned away"),
+            (tunnel.misleading, "about routes"),
+            (tunnel.not_passed_on, "not passed on"),
+            (tunnel.put_back, "times put right"),
+        ]);
+        if !more.is_empty() {
+            let _ = write!(text, ", {more}");
+        }
+        text.push('\n');
+    }
+    text += &report.record.as_ref().map_or(String::new(), |record| format!("\n{}", record.line()));
+    text + &strangers_text(&report.strangers)
 }
 
 fn tcp_text(tcp: &TcpReport) -> String {
@@ -259,7 +236,7 @@ fn tcp_text(tcp: &TcpReport) -> String {
     text
 }
 
-fn peer_text(peer: &PeerReport) -> String {
+fn peer_text(peer: &PeerReport, width: usize) -> String {
     let mut text = format!("{}: ", peer.name);
     match peer.session_s {
         Some(seconds) if peer.connected => {
@@ -299,19 +276,19 @@ fn peer_text(peer: &PeerReport) -> String {
         let _ = writeln!(text, "  {}", vehicle_words(vehicle));
     }
     if !peer.paths.is_empty() {
-        text += &rows(PATHS, &peer.paths);
+        text += &rows(PATHS, &peer.paths, width);
     }
     let is_used = |class: &&ClassReport| class.submitted + class.delivered > 0;
     let used: Vec<&ClassReport> = peer.classes.iter().filter(is_used).collect();
     if !used.is_empty() {
-        text += &rows(CLASSES, used);
+        text += &rows(CLASSES, used, width);
     }
     if !peer.reliability.is_empty() {
-        text += &rows(TARGETS, &peer.reliability);
+        text += &rows(TARGETS, &peer.reliability, width);
     }
     text += &tcp_text(&peer.tcp);
     text += &not_forwarded_text(&peer.not_forwarded);
-    text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams)
+    text + &messages_text(&peer.messages) + &streams_text(&peer.message_streams, width)
 }
 
 /// Tells what came in that was nobody's, first what an operator can put right.
@@ -390,11 +367,11 @@ fn messages_text(messages: &MessageReport) -> String {
 }
 
 /// Tells of each stream what it sent and received, and where the mean delay of what came in arose.
-fn streams_text(streams: &[MessageStreamReport]) -> String {
+fn streams_text(streams: &[MessageStreamReport], width: usize) -> String {
     if streams.is_empty() {
         return String::new();
     }
-    let mut text = rows(STREAMS, streams.iter().take(STREAMS_SHOWN));
+    let mut text = rows(STREAMS, streams.iter().take(STREAMS_SHOWN), width);
     if let Some(more) = streams.len().checked_sub(STREAMS_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "  and {more} more streams of messages; --json shows all");
     }

@@ -9,12 +9,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row as TableRow, Sparkline, Table};
 
 use super::Choice;
-use crate::status::{PathReport, PeerReport, milliseconds, rate, vehicle_words};
+use crate::status::{PathReport, PeerReport, milliseconds, parts, rate, vehicle_words};
 use crate::watch::{BUCKET, History, Rank, Row, Seen, key};
 
-/// Lines for what is wrong.
+/// How many things that are wrong are told, each in as many lines as it takes.
 const WRONG_LINES: usize = 3;
-/// Lines of a path: its figures, what is wrong with it, and the pictures.
+/// Lines of a path: its figures, what is wrong with it, of one line where that suffices, and the pictures.
 const PATH_LINES: u16 = 3;
 /// The least top of a picture of delays, in tenths of a millisecond, and of losses, in percent.
 const LEAST_DELAY: u64 = 200;
@@ -24,9 +24,11 @@ const LEAST_LOSS: u64 = 10;
 pub(super) fn draw(frame: &mut Frame<'_>, daemons: &BTreeMap<String, Seen>, choice: &Choice) {
     let area = frame.area();
     let (peers, chosen) = choice.peers(daemons);
-    let wrong = wrong_lines(daemons);
+    let wrong = wrong_lines(daemons, area.width);
     let listed = list_height(area.height, peers.len());
-    let path_lines = peers.get(chosen).map_or(0, |row| row.peer.paths.len() as u16 * PATH_LINES);
+    let path_lines = peers
+        .get(chosen)
+        .map_or(0, |row| row.peer.paths.iter().map(|path| path_height(path, area.width)).sum());
     let class_lines = peers.get(chosen).map_or(0, |row| {
         let used = row.peer.classes.iter().filter(|class| class.submitted + class.delivered > 0);
         let used = used.count() as u16;
@@ -75,24 +77,39 @@ fn heading(daemons: &BTreeMap<String, Seen>) -> String {
     format!("fulmar  {}", daemons.iter().map(of).collect::<Vec<_>>().join("  "))
 }
 
-/// Says what is wrong, the worst first.
-fn wrong_lines(daemons: &BTreeMap<String, Seen>) -> Vec<Line<'static>> {
-    let mut lines: Vec<Line<'static>> = daemons
+/// Breaks a line that is longer than the screen is wide between its words.
+fn broken(text: &str, width: u16, style: Style) -> Vec<Line<'static>> {
+    parts(text, width.into()).into_iter().map(|part| Line::styled(part, style)).collect()
+}
+
+/// A path has as many lines as it takes to say what is wrong with it.
+fn path_height(path: &PathReport, width: u16) -> u16 {
+    PATH_LINES - 1 + parts(&trouble_text(path), width.into()).len() as u16
+}
+
+fn trouble_text(path: &PathReport) -> String {
+    format!("  {}", path.trouble)
+}
+
+/// Says what is wrong, the worst first, each whole.
+fn wrong_lines(daemons: &BTreeMap<String, Seen>, width: u16) -> Vec<Line<'static>> {
+    let mut told: Vec<(String, Style)> = daemons
         .values()
         .filter(|seen| !seen.trouble.is_empty())
-        .map(|seen| Line::styled(format!("✖ {}", seen.trouble), style(Rank::Lost)))
+        .map(|seen| (format!("✖ {}", seen.trouble), style(Rank::Lost)))
         .collect();
     let rows = crate::watch::rows(daemons);
-    let wrong: Vec<&Row<'_>> = rows.iter().filter(|row| row.rank < Rank::Notice).collect();
-    for row in &wrong {
+    for row in rows.iter().filter(|row| row.rank < Rank::Notice) {
         let text = format!("{} {}: {}", mark(row.rank), row.peer.name, row.reason());
-        lines.push(Line::styled(text, style(row.rank)));
+        told.push((text, style(row.rank)));
     }
-    if lines.len() > WRONG_LINES {
-        let more = lines.len() - (WRONG_LINES - 1);
-        lines.truncate(WRONG_LINES - 1);
-        lines.push(Line::styled(format!("  and {more} more"), style(Rank::Warning)));
+    if told.len() > WRONG_LINES {
+        let more = told.len() - (WRONG_LINES - 1);
+        told.truncate(WRONG_LINES - 1);
+        told.push((format!("  and {more} more"), style(Rank::Warning)));
     }
+    let mut lines: Vec<_> =
+        told.into_iter().flat_map(|(text, style)| broken(&text, width, style)).collect();
     if lines.is_empty() && !rows.is_empty() {
         lines.push(Line::styled("✔ nothing is wrong", style(Rank::Well)));
     }
@@ -127,13 +144,15 @@ fn brief(path: &PathReport) -> String {
 }
 
 fn draw_paths(frame: &mut Frame<'_>, area: Rect, row: &Row<'_>) {
-    for (place, path) in row.peer.paths.iter().enumerate() {
-        let top = area.y + place as u16 * PATH_LINES;
-        if top + PATH_LINES > area.bottom() {
+    let mut top = area.y;
+    for path in &row.peer.paths {
+        let height = path_height(path, area.width);
+        if top + height > area.bottom() {
             break;
         }
-        let part = Rect { y: top, height: PATH_LINES, ..area };
+        let part = Rect { y: top, height, ..area };
         draw_path(frame, part, path, row.seen.histories.get(&key(row.peer, path)));
+        top += height;
     }
 }
 
@@ -150,11 +169,12 @@ fn draw_path(frame: &mut Frame<'_>, area: Rect, path: &PathReport, history: Opti
     let rank = if works { Rank::Well } else { Rank::Lost };
     let name = format!("{} {}", path.name, path.state);
     let first = Line::from(vec![Span::styled(name, style(rank)), Span::raw(figures)]);
-    let trouble = Line::styled(format!("  {}", path.trouble), style(Rank::Warning));
+    let trouble = broken(&trouble_text(path), area.width, style(Rank::Warning));
     let [first_area, trouble_area, picture] =
-        Layout::vertical([Constraint::Length(1); PATH_LINES as usize]).areas(area);
+        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
+            .areas(area);
     frame.render_widget(first, first_area);
-    frame.render_widget(trouble, trouble_area);
+    frame.render_widget(Paragraph::new(trouble), trouble_area);
     let [delay_word, delay, loss_word, loss] = Layout::horizontal([
         Constraint::Length(8),
         Constraint::Fill(1),

@@ -84,6 +84,66 @@ fn every_piece_of_advice_is_explained() {
     }
 }
 
+/// What the page says in words that the source has not in one piece: the kernel's, and what is put together from two texts.
+const COMPOSED: [&str; 6] = [
+    "the last from",
+    "the last to",
+    "Network is unreachable",
+    "Operation not permitted",
+    "has no IPv4 address",
+    "has no IPv6 address",
+];
+
+#[test]
+fn every_phrase_that_is_explained_is_still_said() {
+    let source: String = ["fulmar", "proto", "record", "sys"]
+        .iter()
+        .flat_map(|name| sources(&root().join("crates").join(name).join("src")))
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let joined: String = (source.lines())
+        .map(|line| match line.trim_end().strip_suffix('\\') {
+            Some(goes_on) => goes_on.trim_start().to_owned(),
+            None => format!("{}\n", line.trim_start()),
+        })
+        .collect();
+    let page = text("docs/when-it-is-wrong.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let phrases: Vec<&str> = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(phrases.len() >= 80, "{}", phrases.len());
+    let mut gone = Vec::new();
+    for phrase in phrases {
+        for words in phrase.split(['…', ':', ';', ',', '(', ')', '"', '!']).flat_map(between_values)
+        {
+            let is_said = COMPOSED.contains(&words.as_str()) || joined.contains(&words);
+            if words.contains(' ') && !is_said {
+                gone.push(format!("\"{words}\" of `{phrase}`"));
+            }
+        }
+    }
+    assert!(gone.is_empty(), "docs/when-it-is-wrong.md explains what nothing says: {gone:#?}");
+}
+
+/// Returns the words between numbers and names in capitals, which stand for values.
+fn between_values(text: &str) -> Vec<String> {
+    let is_value = |word: &str| {
+        word.contains(|letter: char| letter.is_ascii_digit() || letter == '.')
+            || word.chars().all(|letter| letter.is_ascii_uppercase())
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.split(|word| is_value(word)).map(|part| part.join(" ")).collect()
+}
+
+/// Lists the source files of a folder and those in it.
+fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let inside = |path: std::path::PathBuf| match path.is_dir() {
+        true => sources(&path),
+        false => vec![path],
+    };
+    entries.flat_map(inside).filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
+}
+
 /// Returns of each text that code says in several words the longest part that is always the same.
 fn literals(code: &str) -> Vec<String> {
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));

@@ -33,6 +33,7 @@ mod record;
 mod relays;
 mod reload;
 mod reload_storm;
+mod remedies;
 mod restart;
 mod rig;
 mod rights;

@@ -165,7 +165,10 @@ impl Daemon {
 
     /// Asks for the report, as a person does.
     pub(crate) fn table(&self) -> String {
-        let output = fulmar().args(["status", "--socket"]).arg(&self.socket).output().unwrap();
+        // As it is for a program: no terminal, no width.
+        let mut command = fulmar();
+        command.args(["status", "--socket"]).arg(&self.socket).env_remove("COLUMNS");
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     }

@@ -1,12 +1,14 @@
 //! What an operator is told who has only `fulmar status`, the log and `fulmar check`.
 
-use std::process::Command;
+use std::fs::File;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use sys::sandbox;
+use sys::serial::PseudoTerminal;
 
 use crate::lossy::LossyLink;
-use crate::rig::Rig;
+use crate::rig::{Daemon, Rig};
 use crate::stream::Stream;
 
 #[test]
@@ -154,4 +156,63 @@ fn a_clean_end_leaves_no_directory_and_no_warning() {
     assert!(!directory.exists(), "it was made for the sockets");
     let log = std::fs::read_to_string(log).unwrap();
     assert!(!log.contains("WARN"), "no session was there to end: {log}");
+}
+
+/// What `fulmar status` shows of a daemon, on a terminal of 80 columns.
+fn on_a_terminal(daemon: &Daemon) -> String {
+    let terminal = PseudoTerminal::open().unwrap();
+    let open = || File::options().read(true).write(true).open(terminal.device()).unwrap();
+    let sized = Command::new("stty").args(["cols", "80", "rows", "24"]).stdin(open()).status();
+    assert!(sized.unwrap().success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar"));
+    command.args(["status", "--socket"]).arg(daemon.socket()).env_remove("COLUMNS");
+    let mut shown = command.stdout(open()).stdin(open()).spawn().unwrap();
+    let mut text = Vec::new();
+    let is_over = |shown: &mut Child| shown.try_wait().unwrap().is_some();
+    loop {
+        let was_over = is_over(&mut shown);
+        text.extend(terminal.read().unwrap());
+        if was_over {
+            return String::from_utf8(text).unwrap().replace('\r', "");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn status_fits_a_terminal_of_80_columns_and_cuts_nothing_off() {
+    let name = "told::status_fits_a_terminal_of_80_columns_and_cuts_nothing_off";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let _station = rig.start_station("");
+    let paths = "[[path]]\nname = \"the-mobile-network-of-the-village\"\ninterface = \"l0\"\n\
+                 remote = \"192.168.0.2:14700\"\n\
+                 [[path]]\nname = \"the-network-of-the-farm-in-the-valley\"\ninterface = \"l0\"\n\
+                 remote = \"[2001:db8:1234:5678:9abc:def0:1234:5678]:14700\"\n\
+                 [[mavlink]]\nname = \"autopilot\"\nkind = \"serial\"\n\
+                 device = \"/dev/serial/by-id/usb-Holybro_Pixhawk6C_1F0038001451333337363439-if00\"\n";
+    let drone = rig.start_drone(&[], paths);
+    drone.wait_for("a path is active", |status| {
+        let paths = status["peers"][0]["paths"].as_array().unwrap();
+        paths.iter().any(|path| path["state"] == "active")
+    });
+    drone.wait_for("the autopilot is missed", |status| {
+        status["peers"][0]["autopilot_silent"] == true
+    });
+    let text = on_a_terminal(&drone);
+    let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest <= 80, "{longest}:\n{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "usb-Holybro_Pixhawk6C_1F0038001451333337363439-if00 is missing",
+        "only one path works: nothing is left if it fails",
+        "the-network-of-the-farm-in-the-valley: l0 has no IPv6 address",
+        "the-mobile-network-of-the-village l0 active",
+    ] {
+        assert!(words.contains(told), "{told}:\n{text}");
+    }
+    // For a program, each line is as long as it is.
+    assert!(drone.table().lines().any(|line| line.chars().count() > 120), "{}", drone.table());
 }

@@ -53,6 +53,7 @@ use initiator::Initiator;
 pub(crate) use limiter::TokenBucket;
 use outbound::Answer;
 use peers::Peers;
+pub use responder::Asking;
 use responder::Responder;
 use sessions::{Sessions, Slot};
 use turns::Turns;
@@ -429,6 +430,17 @@ impl Endpoint {
     pub fn is_refused(&self, session: SessionId) -> bool {
         let initiator = self.sessions.get(session).and_then(|slot| slot.initiator.as_ref());
         initiator.is_some_and(Initiator::is_refused)
+    }
+
+    /// Returns since when a peer's handshakes are answered in vain: none of the answers has been used. Whoever recorded a
+    /// handshake can send it once more, so it is for people alone.
+    pub fn asked(&self, peer: PeerId) -> Option<Asking> {
+        self.responder.asking(peer)
+    }
+
+    /// Returns when another one came with the key of a session's peer last, and was turned away, and from where.
+    pub fn contested(&self, session: SessionId) -> Option<(Instant, Via)> {
+        self.sessions.get(session)?.session.contested()
     }
 
     /// Lists what of MAVLink a session has not forwarded: by which channel, why, and how much of it.

@@ -40,8 +40,22 @@ pub(super) struct Responder {
     waiting: BTreeMap<u32, Kept>,
     /// Indices of `waiting`, oldest first.
     order: VecDeque<u32>,
+    /// Peers whose Initiations came, a first one without a cookie too, and that have used no keys since.
+    asking: BTreeMap<PeerId, Asking>,
     /// Peers whose Initiations are of another version, each with the index of its last.
     foreign: BTreeMap<PeerId, (u32, OtherVersion)>,
+}
+
+/// A peer whose Initiations are answered, and that has used none of the keys: it does not get the Responses, as far as this end
+/// knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// When the first of these Initiations came.
+    pub since: Instant,
+    /// When the last one came.
+    pub last: Instant,
+    /// Where that came from.
+    pub from: Via,
 }
 
 /// Holds keys until the initiator uses them.
@@ -88,6 +102,7 @@ impl Responder {
             seen: Seen::default(),
             waiting: BTreeMap::new(),
             order: VecDeque::new(),
+            asking: BTreeMap::new(),
             foreign: BTreeMap::new(),
         }
     }
@@ -113,6 +128,12 @@ impl Responder {
             counters.unknown_peer += 1;
             return self.refuse(now, &asked);
         };
+        let asking =
+            self.asking.entry(id).or_insert(Asking { since: now, last: now, from: source });
+        if now.since(asking.last) > limits::WAITING_HANDSHAKE_AGE {
+            asking.since = now;
+        }
+        (asking.last, asking.from) = (now, source);
         self.jar.refresh(now, entropy);
         if !self.jar.admits(source, &asked, &peer.shared) {
             counters.cookies_sent += 1;
@@ -183,6 +204,7 @@ impl Responder {
         let mut copy = datagram.to_vec();
         kept.waiting.keys.open(header, &mut copy).ok()?;
         let confirmed = self.waiting.remove(&header.receiver)?.waiting;
+        self.asking.remove(&confirmed.peer);
         let position = self.order.iter().position(|index| *index == header.receiver)?;
         let newer = self.order.split_off(position + 1);
         self.order.pop_back();
@@ -204,6 +226,7 @@ impl Responder {
         let waiting = &self.waiting;
         self.order.retain(|index| waiting.contains_key(index));
         self.allowances.remove(&peer);
+        self.asking.remove(&peer);
         self.foreign.remove(&peer);
         self.seen.forget_peer(peer);
     }
@@ -233,6 +256,11 @@ impl Responder {
     /// Returns what is known of the version of a peer that asks in another one.
     pub(super) fn other_version(&self, peer: PeerId) -> Option<&OtherVersion> {
         self.foreign.get(&peer).map(|(_, said)| said)
+    }
+
+    /// Returns what is known of a peer that is answered in vain.
+    pub(super) fn asking(&self, peer: PeerId) -> Option<Asking> {
+        self.asking.get(&peer).copied()
     }
 
     /// Returns when the oldest waiting keys are to be forgotten.

@@ -147,6 +147,8 @@ pub(crate) struct Session {
     refused: bool,
     /// When it was last said that another one came with the peer's key.
     contested_at: Option<Instant>,
+    /// When one came last, and from where.
+    contested: Option<(Instant, Via)>,
     /// When the Response was made by which the peer began the session; its responder knows.
     responded_at: Option<Instant>,
     /// Whether the peer may not know our clock, since it may not have had an answer to anything yet.
@@ -211,6 +213,7 @@ impl Session {
             close_reason: wire::CLOSED,
             refused: false,
             contested_at: None,
+            contested: None,
             responded_at: None,
             owes_clock: role == Role::Initiator,
             answered: None,
@@ -336,10 +339,16 @@ impl Session {
 
     /// Notes that somebody else came with the peer's key and was turned away; says so now and then.
     pub(crate) fn on_contested(&mut self, now: Instant, from: Via) {
+        self.contested = Some((now, from));
         if self.contested_at.is_none_or(|said| now.since(said) >= limits::CONTESTED_AGAIN) {
             self.contested_at = Some(now);
             self.events.push_back(Event::Contested { from });
         }
+    }
+
+    /// Returns when somebody else came with the peer's key last, and from where.
+    pub(crate) fn contested(&self) -> Option<(Instant, Via)> {
+        self.contested
     }
 
     /// Tells the peer that another one holds its key, and nobody here that it came.

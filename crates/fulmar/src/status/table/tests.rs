@@ -1,7 +1,7 @@
 //! Tests of `../table.rs`.
 
 use super::*;
-use crate::status::{RejectedReport, TunnelReport};
+use crate::status::{ENDLESS, RejectedReport, TunnelReport};
 
 #[test]
 fn table_says_what_is_wrong_with_which_path() {
@@ -55,7 +55,7 @@ fn table_says_what_is_wrong_with_which_path() {
     };
     let tunnel = Some(TunnelReport { spoofed: 2, refused: 1, ..TunnelReport::default() });
     let report = Report { role: "drone".into(), peers: vec![peer], tunnel, ..Report::default() };
-    let text = table(&report);
+    let text = table(&report, ENDLESS);
     let line = |word: &str| {
         text.lines().find(|line| line.trim_start().starts_with(word)).unwrap().to_owned()
     };
@@ -80,7 +80,7 @@ fn of_the_clocks_it_says_how_well_they_are_known_and_not_which_computer_was_star
     let mut peer = PeerReport { name: "ground".into(), ..PeerReport::default() };
     peer.clock_offset_ms = Some(-86_400_000.0);
     peer.clock_error_ms = Some(10.06);
-    assert_eq!(peer_text(&peer), "ground: not connected, clocks known to ± 10.1 ms\n");
+    assert_eq!(peer_text(&peer, ENDLESS), "ground: not connected, clocks known to ± 10.1 ms\n");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_path_has_its_interface_and_its_loss_in_both_directions() {
         loss_in_percent: 11.04,
         ..PathReport::default()
     };
-    let text = rows(PATHS, &[lte]);
+    let text = rows(PATHS, &[lte], ENDLESS);
     let cells: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(cells[..9], ["lte", "wwan0", "active", "–", "–", "1.2", "%", "11.0", "%"]);
 }
@@ -112,7 +112,7 @@ fn a_target_stands_beside_what_was_achieved_and_what_limits_it() {
         ..Default::default()
     };
     let peer = PeerReport { reliability: vec![live], ..PeerReport::default() };
-    let text = table(&Report { peers: vec![peer], ..Report::default() });
+    let text = table(&Report { peers: vec![peer], ..Report::default() }, ENDLESS);
     let line = text.lines().find(|line| line.trim_start().starts_with("live")).unwrap();
     assert!(line.contains("99.90 % in 100 ms") && line.contains("met"), "{line}");
     assert!(line.contains("99.9981 %") && line.ends_with("failures of wifi"), "{line}");
@@ -159,7 +159,7 @@ fn table_shows_of_each_stream_where_its_delay_arises() {
     };
     let out = MessageStreamReport { direction: "out".into(), expired: 3, ..Default::default() };
     let shown = |streams: Vec<MessageStreamReport>| {
-        let text = streams_text(&streams);
+        let text = streams_text(&streams, ENDLESS);
         let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         lines.map(|words| words.join(" ")).collect::<Vec<String>>()
     };
@@ -170,4 +170,89 @@ fn table_shows_of_each_stream_where_its_delay_arises() {
     let many = shown(vec![maps; STREAMS_SHOWN + 5]);
     assert_eq!(many.len(), 1 + STREAMS_SHOWN + 1);
     assert!(many.last().is_some_and(|line| line.starts_with("and 5 more")));
+}
+
+/// A report with everything that makes lines long.
+fn long_report() -> Report {
+    let address = "[2001:db8:1234:5678:9abc:def0:1234:5678]:14700";
+    let path = |name: &str, trouble: &str| PathReport {
+        name: name.into(),
+        interface: "enxb827eb123456".into(),
+        remote: address.into(),
+        state: "suspected".into(),
+        backup: true,
+        srtt_ms: Some(1_234.0),
+        rttvar_ms: Some(250.0),
+        trouble: trouble.into(),
+        mtu: 1_252,
+        cut_datagrams: 123_456,
+        ..PathReport::default()
+    };
+    let (lte, wifi) = ("a-long-name-of-the-lte-modem", "wifi");
+    let no_answer =
+        format!("no answer from {address}: is the peer running, does a firewall block UDP?");
+    let peer = PeerReport {
+        name: "a-drone-with-a-long-name".into(),
+        trouble: "its autopilot is silent for 12 s: ttyAMA0 sends noise (baud rate?); no path works: nothing gets through".into(),
+        paths: vec![path(lte, &no_answer), path(wifi, "ok, but for these words")],
+        classes: vec![ClassReport { class: "telemetry".into(), submitted: 123_456_789, ..Default::default() }],
+        reliability: vec![ReliabilityReport {
+            name: "transactional".into(),
+            limit: "wifi and lte fail together in 1 in 6 failures of wifi".into(),
+            ..Default::default()
+        }],
+        message_streams: vec![MessageStreamReport { name: "detections".into(), ..Default::default() }],
+        rejected_datagrams: 12,
+        rejected: RejectedReport { bad_tag: 9, replayed: 3, ..RejectedReport::default() },
+        processor_s: 2.54,
+        late_datagrams: 7,
+        ..PeerReport::default()
+    };
+    let endpoint = EndpointReport {
+        name: "autopilot".into(),
+        peer: "a-drone-with-a-long-name".into(),
+        description: "serial /dev/serial/by-id/usb-Holybro_Pixhawk6C_1F0038001451333337363439-if00".into(),
+        trouble: "another program has it for itself: mavproxy.py (process 1234); it is tried every second".into(),
+        ..EndpointReport::default()
+    };
+    let strangers =
+        StrangersReport { unknown_peers: 12, garbage: 14, ..StrangersReport::default() };
+    Report {
+        role: "station".into(),
+        version: "0.1.0".into(),
+        public_key: "V9tLNZ8jrl4Ubk4lEgVnBHIlBjSMFQwUdT0Mkz0E1CE=".into(),
+        peers: vec![peer],
+        endpoints: vec![endpoint],
+        tunnel: Some(TunnelReport {
+            interface: "fulmar0".into(),
+            spoofed: 2,
+            put_back: 1,
+            misleading: 4,
+            ..Default::default()
+        }),
+        strangers,
+        ..Report::default()
+    }
+}
+
+#[test]
+fn eighty_columns_are_enough_and_nothing_is_cut_off() {
+    let report = long_report();
+    let of = |width| table(&report, width);
+    let endless = of(ENDLESS);
+    assert!(endless.lines().any(|line| line.chars().count() > 200), "{endless}");
+    for width in [80, 60, 132] {
+        let text = of(width);
+        let longest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(longest.chars().count() <= width, "{width}: {longest}\n{text}");
+        // Every word is there, the long ones perhaps in two parts.
+        let letters = text.split_whitespace().collect::<String>();
+        for word in endless.split_whitespace() {
+            assert!(letters.contains(word), "{width}: {word}\n{text}");
+        }
+    }
+    let text = of(80);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("a-long-name-of-the-lte-modem: no answer from [2001:db8"), "{text}");
+    assert!(words.contains("! endpoint autopilot: another program has it for itself"), "{text}");
 }

@@ -1,0 +1,42 @@
+//! Which of a drone's addresses say that nobody takes what is sent there ([`crate::knock`]): those of paths that get no answer.
+
+use proto::{Duration, Instant, PathState, Via};
+
+use super::Daemon;
+use crate::config::Role;
+use crate::knock::Knock;
+
+/// How often such an address is asked: an empty datagram costs next to nothing beside the handshakes.
+const EVERY: Duration = Duration::from_secs(3);
+
+impl Daemon {
+    /// Asks at the addresses of paths that get no answer, as far as that is due.
+    pub(super) fn ask_silent(&mut self, now: Instant) {
+        if self.config.role != Role::Drone {
+            return;
+        }
+        let Self { paths, endpoint, sockets, .. } = self;
+        for (&slot, path) in paths.iter_mut() {
+            let known = path
+                .path
+                .and_then(|path| endpoint.paths(path.session).find(|known| known.id == path.path));
+            let silent = known.filter(|known| {
+                matches!(known.state, PathState::Validating | PathState::Suspected)
+            });
+            let is_there = sockets.list.get(&slot).is_some_and(|socket| socket.udp.is_some());
+            let Some(Via::Udp(remote)) = silent.filter(|_| is_there).map(|known| known.remote)
+            else {
+                path.knock = None;
+                continue;
+            };
+            if path.knock.as_ref().is_none_or(|knock| knock.remote() != remote) {
+                let interface = sockets.interface_of(slot).unwrap_or_default();
+                // Where there is no way, the path says so.
+                path.knock = Knock::new(&interface, remote, EVERY).ok();
+            }
+            if let Some(knock) = &mut path.knock {
+                knock.look(now);
+            }
+        }
+    }
+}
