@@ -11,13 +11,14 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
+use ipnet::IpNet;
 use proto::Duration;
 use sys::clock;
 use sys::interfaces::{self, Interface};
 use sys::serial::{FlowControl, Serial};
 
 use crate::config::{
-    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, RUN_DIRECTORY,
+    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, Peer, RUN_DIRECTORY,
     RelayFile, Remote,
 };
 use crate::endpoints::way_trouble;
@@ -27,7 +28,7 @@ use crate::interface::{Families, Found, Here, Seeker, find_usable};
 use crate::knock::Knock;
 use crate::names::{self, Link};
 use crate::socket_file::{try_directory, try_place};
-use crate::ways;
+use crate::ways::{self, same_network};
 
 /// Speeds that serial ports and autopilots know, in baud.
 const USUAL_SPEEDS: [u32; 21] = [
@@ -71,6 +72,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     if config.tunnel.is_some() && !device.exists() {
         warnings.push("tunnel: there is no /dev/net/tun here: modprobe tun".into());
     }
+    warnings.extend(network_warnings(config));
     warnings.extend(status_trouble(&config.status));
     warnings.extend(beside_keys(config));
     if let Some(record) = &config.record
@@ -106,6 +108,22 @@ pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
 
 /// Says what is wrong with the interfaces of relays, paths and addresses that are listened at, and which was chosen where
 /// several fit.
+/// Says which networks of peers are this computer's as well.
+fn network_warnings(config: &Config) -> Vec<String> {
+    let Some(tunnel) = &config.tunnel else { return Vec::new() };
+    let networks = interfaces::networks().unwrap_or_default();
+    let of_peer = |peer: &Peer| {
+        let same = |net: &IpNet| same_network(net.trunc(), &networks, &tunnel.interface);
+        let (net, by) = peer.allowed.iter().find_map(|net| Some((*net, same(net)?)))?;
+        let name = &peer.name;
+        Some(format!(
+            "peer \"{name}\": allowed_addresses {net} is the network of {by} too, and only one of the two is reached: give one \
+             of them other addresses, or allow only those that are needed, such as a camera's"
+        ))
+    };
+    config.peers.iter().filter_map(of_peer).collect()
+}
+
 fn interface_warnings(config: &Config, interfaces: &[Interface]) -> Vec<String> {
     let mut warnings = Vec::new();
     for relay in &config.relays {

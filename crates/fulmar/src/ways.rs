@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::IpNet;
 use sys::interfaces::{self, Interface};
 use sys::routes::{self, Way};
 
@@ -34,6 +35,20 @@ pub(crate) fn trouble_of_name(interface: &Interface, host: &str, is_ipv6: bool) 
         Some(_) => filter_trouble(interface, anywhere, host),
         None => Some(no_route(interface, anywhere, host)),
     }
+}
+
+/// Returns the interface, but for the tunnel's, whose network is this one. One address alone is no network.
+pub(crate) fn same_network<'n>(
+    net: IpNet,
+    networks: &'n [(String, IpAddr, u8)],
+    tunnel: &str,
+) -> Option<&'n str> {
+    let is_same =
+        |address: IpAddr, bits| IpNet::new(address, bits).is_ok_and(|one| one.trunc() == net);
+    let has_others = net.prefix_len() < net.max_prefix_len();
+    let mut same =
+        networks.iter().filter(|(name, address, bits)| name != tunnel && is_same(*address, *bits));
+    same.next().filter(|_| has_others).map(|(name, ..)| name.as_str())
 }
 
 /// Says why an interface that is there does not run.
@@ -133,6 +148,18 @@ mod tests {
 
     fn told(name: &str) -> String {
         trouble(&interface(name), "203.0.113.9".parse().unwrap()).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_same_network_is_one_of_the_same_length() {
+        let networks =
+            [("lan", "192.168.144.1", 24), ("fulmar0", "10.77.0.2", 24), ("ppp0", "10.64.0.1", 32)]
+                .map(|(name, address, bits)| (name.to_owned(), address.parse().unwrap(), bits));
+        let same = |net: &str| same_network(net.parse().unwrap(), &networks, "fulmar0");
+        assert_eq!(same("192.168.144.0/24"), Some("lan"));
+        for other in ["192.168.144.25/32", "192.168.0.0/16", "10.77.0.0/24", "10.64.0.1/32"] {
+            assert_eq!(same(other), None, "{other}");
+        }
     }
 
     #[test]

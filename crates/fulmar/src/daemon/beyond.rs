@@ -5,8 +5,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use proto::{Duration, Instant};
-use sys::interfaces::Interface;
+use sys::interfaces::{self, Interface};
 use sys::routes;
+
+use crate::ways::same_network;
 
 /// How long it is told that packets were dropped.
 const TOLD_FOR: Duration = Duration::from_secs(60);
@@ -71,26 +73,32 @@ impl Beyond {
     }
 }
 
-/// Says which of a peer's networks packets do not go to by the tunnel, since a network of this computer has these addresses.
-pub(super) fn taken_elsewhere<'n>(
+/// Says which network of the tunnel, a peer's or its own, is one of this computer's as well: only one of the two is reached.
+pub(super) fn taken_twice<'n>(
     nets: impl Iterator<Item = &'n IpNet>,
     tunnel: &Interface,
     interfaces: &[Interface],
 ) -> Option<String> {
+    let networks = interfaces::networks().unwrap_or_default();
     let is_own = |address: &IpAddr| interfaces.iter().any(|one| one.addresses.contains(address));
-    // A default route is the operator's own decision.
-    let told = nets.filter(|net| net.prefix_len() > 0).find_map(|net| {
+    nets.map(IpNet::trunc).find_map(|net| {
+        let by = same_network(net, &networks, &tunnel.name);
+        let tunnel_name = &tunnel.name;
         let address = net.hosts().take(TRIED).find(|address| !is_own(address))?;
         let index = routes::way(address, None, None).ok()??.interface?;
-        let by = interfaces.iter().find(|one| one.index == index && index != tunnel.index)?;
-        Some((net, by))
-    });
-    told.map(|(net, by)| {
-        let (by, tunnel) = (&by.name, &tunnel.name);
-        format!(
-            "packets for {net}, which a peer has (allowed_addresses), leave by {by} and not by {tunnel}: the network there has the \
-             same addresses (ip route get)"
-        )
+        if index != tunnel.index {
+            let by = &interfaces.iter().find(|one| one.index == index)?.name;
+            return Some(format!(
+                "packets for {net} leave by {by} and not by {tunnel_name}: the network there has the same addresses as one of \
+                 the tunnel (allowed_addresses; ip route get)"
+            ));
+        }
+        by.map(|by| {
+            format!(
+                "packets for {net} go into {tunnel_name}, and nobody is reached on {by}, whose network has the same addresses \
+                 as one of the tunnel (allowed_addresses)"
+            )
+        })
     })
 }
 

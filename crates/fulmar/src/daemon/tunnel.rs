@@ -13,7 +13,7 @@ use sys::interfaces::Interface;
 use sys::poller::{Interest, Poller};
 use sys::tun::Tun;
 
-use super::beyond::{Beyond, taken_elsewhere};
+use super::beyond::{Beyond, taken_twice};
 use super::packet;
 use super::strays::Strays;
 use super::tokens::Token;
@@ -37,7 +37,7 @@ pub(super) struct Tunnel {
     upkeep: Upkeep,
     /// What this computer does with packets for networks behind it.
     pub(super) beyond: Beyond,
-    /// Why packets do not go to a peer's network.
+    /// Why packets do not go to a network of the tunnel, or to one of this computer's.
     elsewhere: Option<String>,
 }
 
@@ -106,8 +106,7 @@ impl Tunnel {
         let look = Look::new(device, seen, &self.config, routes.iter());
         self.upkeep.on_look(now, &seen.name, &look);
         self.counts.put_back = self.upkeep.times();
-        let nets = self.rules.allowed.owners.keys();
-        let elsewhere = taken_elsewhere(nets, seen, &interfaces);
+        let elsewhere = taken_twice(routes.iter().chain(&self.config.addresses), seen, &interfaces);
         if let Some(told) = elsewhere.as_ref().filter(|_| self.elsewhere != elsewhere) {
             tracing::warn!("tunnel {}: {told}", seen.name);
         }

@@ -1,6 +1,7 @@
 //! Networks behind the drone and beside the station: a camera that the tunnel leads to.
 
 use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -33,6 +34,14 @@ fn join(name: &str, ends: [(&Namespace, Ipv4Addr); 2]) {
 
 fn trouble(status: &Value) -> &str {
     status["trouble"].as_str().unwrap_or_default()
+}
+
+/// What `fulmar check` says of the station's file.
+fn checked(rig: &Rig) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar"));
+    command.arg("check").arg(rig.directory.path().join("station.toml"));
+    rig.station.place(&mut command);
+    String::from_utf8(command.output().unwrap().stderr).unwrap()
 }
 
 #[test]
@@ -91,6 +100,12 @@ fn what_keeps_the_tunnel_from_a_network_behind_it_is_told() {
         trouble(status).contains("leave by lan and not by fulmar0")
     });
     assert!(trouble(&status).contains(NETWORK), "{status:#}");
+    assert!(checked(&rig).contains("is the network of lan too"), "{}", checked(&rig));
     rig.station.run(|| interface_setup::remove_address("lan", lan[0], 24)).unwrap().unwrap();
     station.wait_for("it is well again", |status| trouble(status).is_empty());
+    // A lease that comes after the tunnel: now it is the network of the station that is not reached.
+    rig.station.run(|| interface_setup::add_address("lan", lan[0], 24)).unwrap().unwrap();
+    station.wait_for("the other one is not reached", |status| {
+        trouble(status).contains("nobody is reached on lan")
+    });
 }
