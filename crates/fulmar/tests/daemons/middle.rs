@@ -110,7 +110,8 @@ struct Attacker {
 impl Attacker {
     /// What is made of a datagram; the genuine one comes last.
     fn fate(&self, towards: Towards, genuine: &[u8]) -> Vec<(Towards, Vec<u8>)> {
-        let mut all = match genuine[0] {
+        let kind = genuine.first().copied();
+        let mut all = match kind.unwrap_or_default() {
             INITIATION => self.initiation(genuine),
             RESPONSE => {
                 self.seen.lock().unwrap().responses.insert(genuine[5..37].to_vec());
@@ -126,7 +127,7 @@ impl Attacker {
         };
         all.push(genuine.to_vec());
         let mut all: Vec<_> = all.into_iter().map(|bytes| (towards, bytes)).collect();
-        if genuine[0] == INITIATION {
+        if kind == Some(INITIATION) {
             for (kind, length) in [(COOKIE, 37), (REFUSAL, 21)] {
                 let mut forged = vec![0x66; length];
                 forged[0] = kind;

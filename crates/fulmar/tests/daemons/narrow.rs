@@ -42,7 +42,9 @@ fn run(host: &Namespace, program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments);
     host.place(&mut command);
-    command.output().is_ok_and(|output| output.status.success())
+    let output = command.output().unwrap();
+    print!("{}", String::from_utf8_lossy(&output.stderr));
+    output.status.success()
 }
 
 /// Sends so many bytes over a TCP connection through the tunnel, and returns how long that took.

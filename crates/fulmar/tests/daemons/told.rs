@@ -1,7 +1,7 @@
 //! What an operator is told who has only `fulmar status`, the log and `fulmar check`.
 
 use std::fs::File;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use sys::sandbox;
@@ -167,16 +167,11 @@ fn on_a_terminal(daemon: &Daemon) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar"));
     command.args(["status", "--socket"]).arg(daemon.socket()).env_remove("COLUMNS");
     let mut shown = command.stdout(open()).stdin(open()).spawn().unwrap();
-    let mut text = Vec::new();
-    let is_over = |shown: &mut Child| shown.try_wait().unwrap().is_some();
-    loop {
-        let was_over = is_over(&mut shown);
-        text.extend(terminal.read().unwrap());
-        if was_over {
-            return String::from_utf8(text).unwrap().replace('\r', "");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    // Reading fails when nobody has the terminal open: the command has ended, and this end of it is closed.
+    drop(command);
+    let text: Vec<u8> = std::iter::from_fn(|| terminal.read().ok()).flatten().collect();
+    assert!(shown.wait().unwrap().success());
+    String::from_utf8(text).unwrap().replace('\r', "")
 }
 
 #[test]
