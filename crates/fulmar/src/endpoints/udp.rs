@@ -386,11 +386,6 @@ impl UdpPort {
     }
 }
 
-/// Says that the host of an address answers that nobody is there.
-fn nobody_there(remote: SocketAddr) -> String {
-    format!("nobody takes what is sent to {remote}: does the program there run, is that its port?")
-}
-
 /// Opens a socket that speaks to an address: connected, unless many may hear and answer.
 pub(super) fn speak_to(remote: SocketAddr) -> io::Result<(UdpSocket, Far)> {
     let socket = UdpSocket::bind(any(remote))?;
@@ -411,6 +406,11 @@ pub(super) fn speak_to(remote: SocketAddr) -> io::Result<(UdpSocket, Far)> {
     let socket = UdpSocket::bind(any(remote))?;
     socket.set_broadcast(remote.is_ipv4())?;
     Ok((socket, Far::Many(remote)))
+}
+
+/// Says that the host of an address answers that nobody is there.
+fn nobody_there(remote: SocketAddr) -> String {
+    format!("nobody takes what is sent to {remote}: does the program there run, is that its port?")
 }
 
 /// Returns the address from which this host would speak to another.
