@@ -22,15 +22,20 @@ pub(crate) struct Knock {
 }
 
 impl Knock {
-    /// Opens a socket for it; nothing is sent yet.
+    /// Opens a socket for it; nothing is sent before `first`.
     ///
     /// # Errors
     /// Those of the system, that of an address to which there is no way by the interface among them.
-    pub(crate) fn new(interface: &str, remote: SocketAddr, every: Duration) -> io::Result<Self> {
+    pub(crate) fn new(
+        interface: &str,
+        remote: SocketAddr,
+        first: Instant,
+        every: Duration,
+    ) -> io::Result<Self> {
         let socket = bound::udp(interface, remote.is_ipv6())?;
         socket.connect(remote)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { remote, socket, every, next: Instant::ZERO, trouble: None })
+        Ok(Self { remote, socket, every, next: first, trouble: None })
     }
 
     pub(crate) fn remote(&self) -> SocketAddr {
@@ -90,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_port_where_nobody_is_says_so_and_one_where_somebody_is_says_nothing() {
-        let of = |there| Knock::new("lo", there, Duration::from_secs(1)).unwrap();
+        let of = |there| Knock::new("lo", there, Instant::ZERO, Duration::from_secs(1)).unwrap();
         // A port that is free may be another test's in the next moment.
         let told = (0..10).find_map(|_| {
             let somebody = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -205,8 +205,9 @@ fn answers(config: &Config, interfaces: &[Interface]) -> Vec<String> {
             Remote::Address(address) => Some(*address),
             Remote::Name(..) => None,
         });
-        let knocks =
-            addresses.filter_map(|address| Knock::new(&interface.name, address, ASKED_EVERY).ok());
+        let knocks = addresses.filter_map(|address| {
+            Knock::new(&interface.name, address, clock::now(), ASKED_EVERY).ok()
+        });
         asked.extend(knocks.map(|knock| (path, knock)));
     }
     let deadline = Instant::now() + std::time::Duration::from(ANSWERED_WITHIN);

@@ -6,7 +6,8 @@ use super::Daemon;
 use crate::config::Role;
 use crate::knock::Knock;
 
-/// How often such an address is asked: an empty datagram costs next to nothing beside the handshakes.
+/// For how long an address is silent before it is asked, and how often it is then: an empty datagram costs next to nothing beside
+/// the handshakes, and a path that works sees none.
 const EVERY: Duration = Duration::from_secs(3);
 
 impl Daemon {
@@ -32,7 +33,7 @@ impl Daemon {
             if path.knock.as_ref().is_none_or(|knock| knock.remote() != remote) {
                 let interface = sockets.interface_of(slot).unwrap_or_default();
                 // Where there is no way, the path says so.
-                path.knock = Knock::new(&interface, remote, EVERY).ok();
+                path.knock = Knock::new(&interface, remote, now + EVERY, EVERY).ok();
             }
             if let Some(knock) = &mut path.knock {
                 knock.look(now);

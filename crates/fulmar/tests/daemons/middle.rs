@@ -61,6 +61,10 @@ impl Middle {
             while !stopped.load(Ordering::Relaxed) {
                 let (mut seen, due) = (Vec::new(), Instant::now() + delay);
                 while let Ok((length, source)) = front.recv_from(&mut buffer) {
+                    // By an empty one the drone asks whether anybody is there, from a socket of its own.
+                    if length == 0 {
+                        continue;
+                    }
                     drone = Some(source);
                     seen.extend(fate(Towards::Station, &buffer[..length]));
                 }

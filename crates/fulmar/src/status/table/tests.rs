@@ -247,8 +247,9 @@ fn eighty_columns_are_enough_and_nothing_is_cut_off() {
         assert!(longest.chars().count() <= width, "{width}: {longest}\n{text}");
         // Every word is there, the long ones perhaps in two parts.
         let letters = text.split_whitespace().collect::<String>();
-        // But the heading of what goes below its table.
-        for word in endless.split_whitespace().filter(|word| *word != "what") {
+        // A column of words has no head then.
+        let heads = ["what", "is", "wrong", "limits"];
+        for word in endless.split_whitespace().filter(|word| !heads.contains(word)) {
             assert!(letters.contains(word), "{width}: {word}\n{text}");
         }
     }
