@@ -33,7 +33,8 @@ fn drop_packets(host: &Namespace, port: &str) {
 
 #[test]
 fn a_station_whose_daemon_does_not_run() {
-    if !sandbox::inside("remedies::links::a_station_whose_daemon_does_not_run") {
+    let name = "remedies::links::a_station_whose_daemon_does_not_run";
+    if !sandbox::kernel_answers(name) || !sandbox::inside(name) {
         return;
     }
     let rig = Rig::new(1);
@@ -52,7 +53,8 @@ fn a_station_whose_daemon_does_not_run() {
 
 #[test]
 fn a_wrong_port_in_the_drones_file() {
-    if !sandbox::inside("remedies::links::a_wrong_port_in_the_drones_file") {
+    let name = "remedies::links::a_wrong_port_in_the_drones_file";
+    if !sandbox::kernel_answers(name) || !sandbox::inside(name) {
         return;
     }
     let rig = Rig::new(1);
