@@ -259,16 +259,28 @@ fn by_number(name: &str) -> (String, u64, String) {
 }
 
 #[cfg(test)]
+pub(crate) mod seen {
+    use super::Interface;
+
+    /// Makes an interface as the kernel would tell of it.
+    pub(crate) fn interface(
+        index: u32,
+        name: &str,
+        running: bool,
+        addresses: &[&str],
+    ) -> Interface {
+        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        Interface { index, name: name.into(), is_up: running, running, mtu: 1_500, addresses }
+    }
+}
+
+#[cfg(test)]
 mod tests {
+    use super::seen::interface;
     use super::*;
 
     const IPV4: Families = Families::IPV4;
     const IPV6: Families = Families { ipv4: false, ipv6: true };
-
-    fn interface(index: u32, name: &str, running: bool, addresses: &[&str]) -> Interface {
-        let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-        Interface { index, name: name.into(), is_up: running, running, mtu: 1_500, addresses }
-    }
 
     fn seeker(wanted: &str, group: u64) -> Seeker<'_> {
         Seeker { wanted, families: Families::BOTH, group, holds: None }

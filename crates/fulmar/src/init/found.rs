@@ -113,15 +113,7 @@ mod tests {
     #[test]
     fn links_are_of_hardware_and_those_without_an_address_wait() {
         let interface = |name: &str, running, addresses: &[&str]| {
-            let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-            Interface {
-                index: 1,
-                name: name.into(),
-                is_up: running,
-                running,
-                mtu: 1_500,
-                addresses,
-            }
+            crate::interface::seen::interface(1, name, running, addresses)
         };
         let all = [
             interface("lo", true, &["127.0.0.1"]),

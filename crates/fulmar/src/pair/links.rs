@@ -124,15 +124,7 @@ mod tests {
             + &line("eth0", [10, 1, 0, 0], [255, 255, 0, 0])
             + "nonsense\n";
         let interface = |name: &str, running, addresses: &[&str]| {
-            let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
-            Interface {
-                index: 1,
-                name: name.into(),
-                is_up: running,
-                running,
-                mtu: 1_500,
-                addresses,
-            }
+            crate::interface::seen::interface(1, name, running, addresses)
         };
         let interfaces = [
             interface("lo", true, &["127.0.0.1", "::1"]),

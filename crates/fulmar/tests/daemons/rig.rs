@@ -14,6 +14,16 @@ use sys::netns::Namespace;
 use sys::sandbox;
 use tempfile::TempDir;
 
+/// Runs a command of the book on a host.
+pub(crate) fn on(host: &Namespace, command: &str) {
+    let mut words = command.split(' ');
+    let mut process = Command::new(words.next().unwrap());
+    process.args(words);
+    host.place(&mut process);
+    let output = process.output().unwrap();
+    assert!(output.status.success(), "{command}: {output:?}");
+}
+
 /// Does what [`sandbox::inside`] does for a test whose daemons have tunnels, which some machines
 /// give to root alone.
 pub(crate) fn inside_with_tunnels(name: &str) -> bool {

@@ -4,23 +4,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sys::netns::Namespace;
 use sys::sandbox;
 
-use crate::rig::{Daemon, Rig};
+use crate::rig::{Daemon, Rig, on};
 use crate::stream::Stream;
 
 /// An address of the station behind a gateway.
 const FAR: &str = "203.0.113.2";
-
-fn on(host: &Namespace, command: &str) {
-    let mut words = command.split(' ');
-    let mut process = Command::new(words.next().unwrap());
-    process.args(words);
-    host.place(&mut process);
-    let output = process.output().unwrap();
-    assert!(output.status.success(), "{command}: {output:?}");
-}
 
 /// Starts a drone with a path to [`FAR`] over each of the first links; the station has that address.
 fn start_far(rig: &Rig, links: u8) -> Daemon {

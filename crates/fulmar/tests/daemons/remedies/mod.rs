@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use sys::netns::Namespace;
 
 use crate::flight::heartbeat;
-use crate::rig::{Daemon, Rig};
+use crate::rig::{Daemon, Rig, on};
 
 /// What is waited for comes within a few seconds; a loaded machine takes its time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,16 +25,6 @@ const AUTOPILOT: &str =
 /// The ground station's endpoint of the station.
 const GROUND: &str =
     "[[mavlink]]\nname = \"ground\"\nkind = \"udp-client\"\naddress = \"127.0.0.1:14550\"\n";
-
-/// Runs a command of the book on a host.
-fn on(host: &Namespace, command: &str) {
-    let mut words = command.split(' ');
-    let mut process = Command::new(words.next().unwrap());
-    process.args(words);
-    host.place(&mut process);
-    let output = process.output().unwrap();
-    assert!(output.status.success(), "{command}: {output:?}");
-}
 
 /// Returns a text as one line.
 fn line(text: &str) -> String {

@@ -3,6 +3,8 @@
 use super::*;
 use crate::status::PathStatus;
 
+/// An address that never answers.
+const DEAD: &str = "198.51.100.7:2000";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What a packet number that is left out on purpose counts for, among 256 packets, and among those of an idle path.
@@ -84,14 +86,7 @@ fn what_goes_to_an_address_that_never_answers_is_no_loss_of_the_one_that_does() 
     let mut wire = Wire::new(3);
     wire.add_drone(1, 0);
     wire.add_station(0);
-    let (drone_key, station_key) = (wire.hosts[0].key, wire.hosts[1].key);
-    wire.hosts[1].endpoint.add_peer(drone_key, None);
-    let (now, drone) = (wire.now, &mut wire.hosts[0].endpoint);
-    let peer = drone.add_peer(station_key, None);
-    let session = drone.connect(now, peer);
-    let dead = address("198.51.100.7:2000");
-    drone.add_path(now, session, InterfaceId(0), dead).expect("a path");
-    drone.add_path(now, session, InterfaceId(1), address("192.0.2.1:2000")).expect("a path");
+    let session = wire.introduce_by(&[(0, DEAD), (1, STATION)]);
     assert_eq!(worst(&mut wire, 30 * SECOND), 0.0, "before");
     let now = wire.now;
     wire.hosts[0].endpoint.suggest_remote(now, session, PathId(0), address("192.0.2.1:2000"));
@@ -100,7 +95,7 @@ fn what_goes_to_an_address_that_never_answers_is_no_loss_of_the_one_that_does() 
     assert!(first_path(&wire).iter().all(|path| path.lost == 0), "{:?}", first_path(&wire));
     // Another one that does not answer either is tried on the path that works.
     let now = wire.now;
-    wire.hosts[0].endpoint.suggest_remote(now, session, PathId(0), dead);
+    wire.hosts[0].endpoint.suggest_remote(now, session, PathId(0), address(DEAD));
     assert_eq!(worst(&mut wire, 30 * SECOND), 0.0, "beside what works");
 }
 

@@ -42,13 +42,7 @@ fn one_link(seed: u64, drops_marked: &[usize]) -> (Wire, SessionId) {
     wire.drops_marked = drops_marked.to_vec();
     wire.add_drone(1, 0);
     wire.add_station(0);
-    let (drone_key, station_key) = (wire.hosts[0].key, wire.hosts[1].key);
-    wire.hosts[1].endpoint.add_peer(drone_key, None);
-    let (now, drone) = (wire.now, &mut wire.hosts[0].endpoint);
-    let peer = drone.add_peer(station_key, None);
-    let session = drone.connect(now, peer);
-    let remote: SocketAddr = "192.0.2.1:2000".parse().expect("an address");
-    drone.add_path(now, session, InterfaceId(0), remote).expect("a path");
+    let session = wire.introduce_by(&[(0, STATION)]);
     (wire, session)
 }
 

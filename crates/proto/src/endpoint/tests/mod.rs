@@ -32,6 +32,8 @@ const COOKIE: u8 = 3;
 const DATA: u8 = 4;
 const REFUSAL: u8 = 5;
 const UNKNOWN: u8 = 6;
+/// Where a station listens.
+const STATION: &str = "192.0.2.1:2000";
 
 fn seconds(seconds: u64) -> Instant {
     Instant::from_millis(seconds * 1_000)
@@ -175,25 +177,34 @@ impl Wire {
     }
 
     fn add_station(&mut self, boot: u8) {
-        self.hosts.push(Host::new(200, boot, true, &["192.0.2.1:2000"], self.now));
+        self.hosts.push(Host::new(200, boot, true, &[STATION], self.now));
     }
 
     /// Lets the last host, a station, and the first, a drone, know each other, and connects them.
     fn introduce(&mut self) -> SessionId {
+        self.introduce_by(&[(0, STATION), (1, STATION)])
+    }
+
+    /// The same by paths of certain interfaces and addresses.
+    fn introduce_by(&mut self, paths: &[(u32, &str)]) -> SessionId {
         let station = self.hosts.len() - 1;
         let (drone_key, station_key) = (self.hosts[0].key, self.hosts[station].key);
         self.hosts[station].endpoint.add_peer(drone_key, None);
-        self.connect(0, station_key)
+        self.connect_by(0, station_key, paths)
     }
 
     fn connect(&mut self, host: usize, key: PublicKey) -> SessionId {
-        let remote: SocketAddr = "192.0.2.1:2000".parse().expect("an address");
+        self.connect_by(host, key, &[(0, STATION), (1, STATION)])
+    }
+
+    fn connect_by(&mut self, host: usize, key: PublicKey, paths: &[(u32, &str)]) -> SessionId {
         let endpoint = &mut self.hosts[host].endpoint;
         let peer = endpoint.add_peer(key, None);
         let session = endpoint.connect(self.now, peer);
-        for interface in 0..2 {
-            let path = endpoint.add_path(self.now, session, InterfaceId(interface), remote);
-            assert_eq!(path, Ok(PathId(interface as u8)));
+        for (number, (interface, remote)) in (0..).zip(paths) {
+            let remote: SocketAddr = remote.parse().expect("an address");
+            let path = endpoint.add_path(self.now, session, InterfaceId(*interface), remote);
+            assert_eq!(path, Ok(PathId(number)));
         }
         session
     }

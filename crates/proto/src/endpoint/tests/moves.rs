@@ -90,14 +90,7 @@ fn over_a_living_path_the_drone_is_told_where_the_station_is_on_the_other() {
     wire.add_drone(1, 0);
     let remotes = ["192.0.2.1:2000", "198.51.100.1:2000"];
     wire.hosts.push(Host::new(200, 0, true, &remotes, wire.now));
-    let (drone_key, station_key) = (wire.hosts[0].key, wire.hosts[1].key);
-    wire.hosts[1].endpoint.add_peer(drone_key, None);
-    let (now, drone) = (wire.now, &mut wire.hosts[0].endpoint);
-    let peer = drone.add_peer(station_key, None);
-    let session = drone.connect(now, peer);
-    for (interface, remote) in (0..).zip(remotes) {
-        drone.add_path(now, session, InterfaceId(interface), address(remote)).expect("a path");
-    }
+    let session = wire.introduce_by(&[(0, remotes[0]), (1, remotes[1])]);
     wire.run_for(2 * SECOND);
     readdress(&mut wire, true);
     wire.run_for(SECOND / 4);
