@@ -259,8 +259,11 @@ fn by_number(name: &str) -> (String, u64, String) {
 }
 
 #[cfg(test)]
-pub(crate) mod seen {
-    use super::Interface;
+pub(crate) mod tests {
+    use super::*;
+
+    const IPV4: Families = Families::IPV4;
+    const IPV6: Families = Families { ipv4: false, ipv6: true };
 
     /// Makes an interface as the kernel would tell of it.
     pub(crate) fn interface(
@@ -272,15 +275,6 @@ pub(crate) mod seen {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
         Interface { index, name: name.into(), is_up: running, running, mtu: 1_500, addresses }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::seen::interface;
-    use super::*;
-
-    const IPV4: Families = Families::IPV4;
-    const IPV6: Families = Families { ipv4: false, ipv6: true };
 
     fn seeker(wanted: &str, group: u64) -> Seeker<'_> {
         Seeker { wanted, families: Families::BOTH, group, holds: None }

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn links_are_of_hardware_and_those_without_an_address_wait() {
         let interface = |name: &str, running, addresses: &[&str]| {
-            crate::interface::seen::interface(1, name, running, addresses)
+            crate::interface::tests::interface(1, name, running, addresses)
         };
         let all = [
             interface("lo", true, &["127.0.0.1"]),

@@ -124,7 +124,7 @@ mod tests {
             + &line("eth0", [10, 1, 0, 0], [255, 255, 0, 0])
             + "nonsense\n";
         let interface = |name: &str, running, addresses: &[&str]| {
-            crate::interface::seen::interface(1, name, running, addresses)
+            crate::interface::tests::interface(1, name, running, addresses)
         };
         let interfaces = [
             interface("lo", true, &["127.0.0.1", "::1"]),
