@@ -73,27 +73,13 @@ pub(crate) fn link_sets(folder: &Path) -> Result<Vec<LinkSet>, String> {
 /// Returns the text of a file, decompressed where its name ends in `.gz`.
 pub(super) fn text(path: &Path) -> Result<String, String> {
     let describe = |what: &dyn core::fmt::Display| format!("read {}: {what}", path.display());
-    let mut bytes = Vec::new();
-    let is_compressed = path.extension().is_some_and(|end| end == "gz");
-    if is_compressed {
-        let mut gzip = Command::new("gzip");
-        gzip.arg("-dc").arg(path).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = gzip.spawn().map_err(|error| describe(&format!("start gzip: {error}")))?;
-        if let Some(out) = child.stdout.take() {
-            let read = out.take(FILE_MAX + 1).read_to_end(&mut bytes);
-            read.map_err(|error| describe(&error))?;
-        }
-        let ended = child.wait().map_err(|error| describe(&error))?;
-        if !ended.success() && bytes.len() as u64 <= FILE_MAX {
-            return Err(describe(&"gzip cannot decompress it"));
-        }
-    } else {
-        let file = std::fs::File::open(path).map_err(|error| describe(&error))?;
-        file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
-    }
+    let (mut lines, mut bytes) = (lines(path)?, Vec::new());
+    let read = lines.by_ref().take(FILE_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| describe(&error))?;
     if bytes.len() as u64 > FILE_MAX {
         return Err(describe(&format!("is longer than {FILE_MAX} bytes")));
     }
+    lines.end()?;
     String::from_utf8(bytes).map_err(|error| describe(&error))
 }
 
