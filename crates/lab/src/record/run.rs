@@ -264,7 +264,7 @@ impl All<'_> {
         self.came[number] = Some(came);
         while let Some(Some(came)) = self.came.get(self.shown) {
             if let (Came::Out(outcome), false) = (came, self.args.json) {
-                shown::print_rows(&self.files[self.shown], outcome, self.args.quick)?;
+                shown::print_rows(&self.files[self.shown], outcome, self.args)?;
             }
             self.shown += 1;
         }

@@ -110,13 +110,13 @@ impl fmt::Display for Sum {
 }
 
 /// Prints what came of a file.
-pub(super) fn print_rows(file: &File, outcome: &Outcome, is_quick: bool) -> Result<(), String> {
+pub(super) fn print_rows(file: &File, outcome: &Outcome, args: &ReportArgs) -> Result<(), String> {
     let record = &file.record;
     let rows = record.rows(outcome, file.is_part);
     print(format_args!("{} ({})", record.title, record.source))?;
     match &file.play {
         Play::Run(_) => {
-            print(format_args!("  fulmar-lab run {}", record.words(is_quick).join(" ")))?
+            print(format_args!("  fulmar-lab run {}", record.words(args.quick).join(" ")))?
         }
         Play::Read(table, pairs) => {
             print(format_args!(
@@ -131,7 +131,7 @@ pub(super) fn print_rows(file: &File, outcome: &Outcome, is_quick: bool) -> Resu
     } else if let Some(made) = &record.recorded {
         print(format_args!("  recorded {made}"))?;
     }
-    for line in against(outcome, &rows) {
+    for line in against(outcome, &rows, args.record) {
         print(format_args!("  {line}"))?;
     }
     let columns = [
@@ -216,12 +216,13 @@ pub(super) fn print_summary(
     print(format_args!("{}\n", table(&lines, &counts)))?;
     for (file, came) in came {
         let reasons = match came {
-            Came::Out(outcome) => against(outcome, &file.record.rows(outcome, file.is_part)),
+            Came::Out(outcome) => {
+                against(outcome, &file.record.rows(outcome, file.is_part), args.record)
+            }
             Came::Skipped(why) => vec![format!("SKIPPED: {why}")],
             Came::Failed(why) => vec![format!("FAILED: {why}")],
         };
-        for reason in reasons.iter().filter(|reason| !args.record || !reason.starts_with("DRIFTED"))
-        {
+        for reason in reasons {
             print(format_args!("{}: {reason}", file.path.display()))?;
         }
     }
@@ -238,8 +239,8 @@ fn state(sum: &Sum, is_part: bool) -> &'static str {
     }
 }
 
-/// Lists what is to be said against what came of a file.
-fn against(outcome: &Outcome, rows: &[Row]) -> Vec<String> {
+/// Lists what is to be said against what came of a file; a figure that is written into it has not drifted.
+fn against(outcome: &Outcome, rows: &[Row], is_written: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if !outcome.faults.is_empty() {
         lines.push(format!("INVALID: {}", outcome.account));
@@ -252,7 +253,7 @@ fn against(outcome: &Outcome, rows: &[Row]) -> Vec<String> {
         match row.now {
             None => lines.push(format!("MISSED: {scheme} {key} did not come out")),
             Some(now) if !row.met => lines.push(format!("MISSED: {scheme} {key} is {now} and must be {must}")),
-            Some(now) if row.drifted => lines.push(format!(
+            Some(now) if row.drifted && !is_written => lines.push(format!(
                 "DRIFTED: {scheme} {key} is {now} and no longer {} as in the file, which --record makes anew",
                 row.recorded.unwrap_or_default()
             )),
