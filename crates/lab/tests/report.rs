@@ -58,7 +58,7 @@ fn what_is_kept_is_used_as_long_as_the_same_is_run() {
     let arguments = ["--json", "--resume", kept.to_str().unwrap()];
     let [one, other] = [("one.toml", 30), ("other.toml", 40)]
         .map(|(name, messages)| record(folder.path(), name, messages, "", ""));
-    let alone = words(&report(&arguments, &[one.clone()])).0;
+    let alone = words(&report(&arguments, std::slice::from_ref(&one))).0;
     let files = [one.clone(), other];
     let (fresh, told) = words(&report(&arguments, &files));
     assert_eq!(told.matches("kept from before").count(), 1, "{told}");
@@ -67,7 +67,7 @@ fn what_is_kept_is_used_as_long_as_the_same_is_run() {
     assert_eq!(words(&report(&["--json"], &files)).0, fresh, "as if nothing had been kept");
     // Another bar is held against what was kept; another run is another run.
     record(folder.path(), "one.toml", 30, "", "at_most = 0");
-    let (bar, told) = words(&report(&arguments, &[one.clone()]));
+    let (bar, told) = words(&report(&arguments, std::slice::from_ref(&one)));
     assert!(told.contains("kept from before") && bar.contains("\"met\":false"), "{bar}{told}");
     record(folder.path(), "one.toml", 31, "", "");
     let (new, told) = words(&report(&arguments, &[one]));
