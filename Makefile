@@ -26,7 +26,9 @@ list:
 	@echo 'make book         the book for a browser, target/book/index.html (needs mdbook)'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make test-aarch64 the codes on 64-bit Arm, under qemu'
-	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
+	@echo 'make tyres        a minute for all four papers: parts of the experiments, each figure beside the paper'"'"'s'
+	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached; goes on where it was cut off'
+	@echo 'make records      the same, and write what comes into experiments/: for a change that moves figures'
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make deb          Debian packages for ARCHES ($(ARCHES)), into $(TARGET)/packages'
@@ -100,10 +102,22 @@ test-aarch64:
 	@scripts/test-aarch64
 
 # Those with -emu in their name want a quiet machine: fulmar-lab report FILE runs them.
-experiments:
+RECORDS = $(filter-out %-emu.toml %throughput.toml,$(wildcard experiments/*/*.toml))
+
+# What a file came to is kept as long as the program is the same: RESUME= runs all of it anew.
+RESUME ?= $(TARGET)/experiments
+
+experiments tyres records: lab
+experiments: WITH = $(if $(RESUME),--resume $(RESUME))
+records: WITH = --record $(if $(RESUME),--resume $(RESUME))
+tyres: WITH = --quick
+experiments tyres records:
+	$(TARGET)/release/fulmar-lab report $(WITH) $(RECORDS)
+
+.PHONY: lab
+lab:
 	@scripts/setup build
 	$(CARGO) build --release --locked -p fulmar-lab
-	$(TARGET)/release/fulmar-lab report $(filter-out %-emu.toml %throughput.toml,$(wildcard experiments/*/*.toml))
 
 # Apart from everything else: no other target builds it or needs ns-3.
 ns3:

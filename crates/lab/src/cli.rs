@@ -1,13 +1,14 @@
 //! The command line: what can be asked for, in the words that `--help` teaches.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::experiment::streams::demo::DemoArgs;
 use crate::experiment::{Description, Experiment};
 use crate::model::Model;
+use crate::record::ReportArgs;
 use crate::swarm::SwarmArgs;
 use crate::sweep::SweepArgs;
 use crate::traces::TraceCommand;
@@ -48,18 +49,8 @@ pub(crate) enum Command {
     /// Run recorded experiments again: the paper's figures, ours then, ours now, and what must be.
     ///
     /// The files are in experiments/. Exit code 1 when a figure does not reach what it must, or in virtual time, which is exact,
-    /// is no longer that of its file.
-    Report {
-        /// Files such as experiments/conclone/fig9-11-table2.toml.
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-        /// Write what comes into the files in place of what they have of ours, with the date and what made it.
-        #[arg(long)]
-        record: bool,
-        /// Print one JSON object on stdout.
-        #[arg(long)]
-        json: bool,
-    },
+    /// is no longer that of its file, and where a file could not be run. In virtual time files are run side by side.
+    Report(ReportArgs),
     /// List the experiments, their schemes and their figures.
     List {
         /// Print one JSON object on stdout.

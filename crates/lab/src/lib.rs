@@ -74,8 +74,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Emulate(args) => emulator::run_emulate(&args),
         Command::Accuracy(args) => emulator::run_accuracy(&args),
-        Command::Report { files, record, json } => {
-            let met = record::report(&files, record, json)?;
+        Command::Report(args) => {
+            let met = record::report(&args)?;
             Ok(if met { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
         Command::Demo(args) => demo::run(&args),

@@ -5,14 +5,14 @@ use std::process::Command;
 
 use crate::doubt::beside;
 use emulator::Audit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// What a report is called in the directory that it is written into.
 const REPORT: &str = "report.json";
 
 /// Says where the links of a run are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
     /// In the deterministic world, in virtual time.

@@ -89,6 +89,8 @@ pub(crate) fn ratio_of_means_interval(pairs: &[(f64, f64)]) -> Option<(f64, f64)
 /// pairs are batches of a series whose values depend on their neighbours: misses over messages of a stretch
 /// of time [Law §9.5]. None below six batches.
 pub(crate) fn ratio_of_batches_interval(batches: &[(f64, f64)]) -> Option<(f64, f64)> {
+    /// What the normal distribution exceeds once in a hundred times.
+    const Z: f64 = 2.326_347_874;
     let n = batches.len();
     if n < 6 {
         return None;
@@ -97,7 +99,7 @@ pub(crate) fn ratio_of_batches_interval(batches: &[(f64, f64)]) -> Option<(f64, 
     let whole: f64 = batches.iter().map(|batch| batch.1).sum();
     let squares: f64 = batches.iter().map(|batch| (batch.0 - ratio * batch.1).powi(2)).sum();
     let error = (squares * n as f64 / (n - 1) as f64).sqrt() / whole;
-    let reach = student_99(n - 1) * error;
+    let reach = student(Z, n - 1) * error;
     Some(((ratio - reach).max(0.0), ratio + reach))
 }
 
@@ -147,18 +149,26 @@ pub(crate) fn exponential_distance(sorted: &[f64], rate: f64) -> f64 {
     step_ends.map(distance).fold(0.0, f64::max)
 }
 
-/// Returns what Student's t exceeds once in a hundred times, by the expansion around the normal
-/// distribution [Abramowitz §26.7.5]; good to 1 % from five degrees of freedom on.
-fn student_99(degrees: usize) -> f64 {
-    /// The same of the normal distribution.
-    const Z: f64 = 2.326_347_874;
+/// Returns between which values the mean of whatever a sample was drawn from lies with 95 % confidence, by Student's t. None below
+/// six values, of which the expansion is not good enough.
+pub(crate) fn mean_interval(sample: &[f64]) -> Option<(f64, f64)> {
+    /// What the normal distribution exceeds once in forty times.
+    const Z: f64 = 1.959_963_985;
+    let (mean, spread) = (mean(sample)?, standard_deviation(sample)?);
+    let reach = student(Z, sample.len() - 1) * spread / (sample.len() as f64).sqrt();
+    (sample.len() >= 6).then_some((mean - reach, mean + reach))
+}
+
+/// Returns what Student's t exceeds as often as the normal distribution does `z`, by the expansion around that [Abramowitz
+/// §26.7.5]; good to 1 % from five degrees of freedom on where that is once in a hundred times.
+fn student(z: f64, degrees: usize) -> f64 {
     let n = degrees as f64;
     let terms = [
-        (Z.powi(3) + Z) / 4.0,
-        (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / 96.0,
-        (3.0 * Z.powi(7) + 19.0 * Z.powi(5) + 17.0 * Z.powi(3) - 15.0 * Z) / 384.0,
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
     ];
-    terms.iter().zip(1..).map(|(term, power)| term / n.powi(power)).sum::<f64>() + Z
+    terms.iter().zip(1..).map(|(term, power)| term / n.powi(power)).sum::<f64>() + z
 }
 
 #[cfg(test)]
@@ -223,8 +233,10 @@ mod tests {
 
     #[test]
     fn batches_say_how_sure_a_share_is_although_misses_come_together() {
-        assert!((student_99(5) / 3.365 - 1.0).abs() < 0.01, "{}", student_99(5));
-        assert!((student_99(99) - 2.365).abs() < 0.001, "{}", student_99(99));
+        const ONE_IN_HUNDRED: f64 = 2.326_347_874;
+        assert!((student(ONE_IN_HUNDRED, 5) / 3.365 - 1.0).abs() < 0.01);
+        assert!((student(ONE_IN_HUNDRED, 99) - 2.365).abs() < 0.001);
+        assert!((student(1.959_963_985, 19) - 2.093).abs() < 0.001);
         assert_eq!(ratio_of_batches_interval(&[(1.0, 10.0); 5]), None);
         assert_eq!(ratio_of_batches_interval(&[(1.0, 10.0); 6]), Some((0.1, 0.1)));
         // Outages of 50 messages once in 1,000 on average: 5 %, in batches of 10,000.

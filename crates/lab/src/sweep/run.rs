@@ -14,7 +14,7 @@ use sys::print::tell;
 /// How often is told how far a sweep is.
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 /// The stack of a thread: that of a program's first.
-const STACK: usize = 8 << 20;
+pub(crate) const STACK: usize = 8 << 20;
 
 /// Runs tasks, and keeps what each came to; returns how many failed.
 ///
@@ -83,6 +83,16 @@ pub(crate) fn words_of(panic: &(dyn Any + Send)) -> String {
     words.unwrap_or_else(|| "without words".to_owned())
 }
 
+/// Writes a time for people.
+pub(crate) fn shown_seconds(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
 /// Tells how far a sweep is, and what failed.
 pub(super) struct Progress {
     tasks: usize,
@@ -118,15 +128,5 @@ impl Progress {
                 shown_seconds(each * rest as f64)
             ));
         }
-    }
-}
-
-/// Writes a time for people.
-fn shown_seconds(seconds: f64) -> String {
-    let seconds = seconds.ceil() as u64;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
     }
 }

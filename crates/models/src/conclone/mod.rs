@@ -28,7 +28,7 @@ const INTERVAL_S: f64 = 0.5;
 /// Control packets of the paper's experiment [ConClone §5.1].
 const PACKETS: u32 = 120;
 /// Failure coefficient that the paper fitted to its experiment [ConClone §5.3].
-const FAILURE_COEFFICIENT: f64 = 1.122;
+pub const FAILURE_COEFFICIENT: f64 = 1.122;
 /// Loss of the paper's experiment [ConClone §5.3].
 const LOSS: f64 = 0.284;
 

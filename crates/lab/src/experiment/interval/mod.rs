@@ -9,6 +9,7 @@
 
 mod emu;
 pub(crate) mod lifetime;
+mod picture;
 mod plan;
 mod sim;
 
@@ -24,10 +25,11 @@ use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
 use crate::scheme::{Known, Scheme};
-use crate::statistics::{maximum, mean, median, standard_deviation};
+use crate::statistics::{maximum, mean, median, median_interval, standard_deviation};
 use emu::run_intervals;
 use emulator::Failure;
 use models::conclone;
+use picture::Runs;
 use plan::{Contents, IntervalPlan, IntervalRun};
 use sim::run_interval;
 use sys::print::tell;
@@ -46,7 +48,7 @@ pub(super) const DESCRIPTION: Description = Description {
             Scheme::IDEAL_ARQ,
             Scheme::UDP,
         ],
-        asked: &[Scheme::FULMAR_TARGET],
+        asked: &[Scheme::FULMAR_TARGET, Scheme::CUBIC],
     },
     emu: Known {
         unasked: &[
@@ -196,9 +198,12 @@ fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let seed = args.run.seed();
     let scenario = scenario(args)?;
     let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
-    let result = |(scheme, run): (Scheme, IntervalRun)| {
-        let best = run.at_best(&audit.stalls);
-        let mut seen = pooled(args, scheme, &[(seed, run)]);
+    let runs: Vec<(Scheme, [(u64, IntervalRun); 1])> =
+        runs.into_iter().map(|(scheme, run)| (scheme, [(seed, run)])).collect();
+    draw(args, runs.iter().map(|(scheme, run)| (*scheme, &run[..])))?;
+    let result = |(scheme, run): (Scheme, [(u64, IntervalRun); 1])| {
+        let best = run[0].1.at_best(&audit.stalls);
+        let mut seen = pooled(args, scheme, &run);
         add_errors(&mut seen, &pooled(args, scheme, &[(seed, best)]), DESCRIPTION.figures);
         seen
     };
@@ -212,15 +217,26 @@ fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.sim)?;
     let (first, last) = args.run.seeds();
     let (scenario, contents) = (scenario(args)?, contents(args)?);
-    let mut results = Vec::new();
+    let mut all = Vec::new();
     for scheme in schemes {
         tell(format_args!("conclone-interval --sim: {scheme}, {}", seeds_shown((first, last))));
         let plan = plan(args, scheme, &contents);
         let run = |seed| Ok((seed, run_interval(&scenario, scheme, &plan, seed)?));
         let runs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;
-        results.push(pooled(args, scheme, &runs));
+        all.push((scheme, runs));
     }
+    draw(args, all.iter().map(|(scheme, runs)| (*scheme, &runs[..])))?;
+    let results = all.iter().map(|(scheme, runs)| pooled(args, *scheme, runs)).collect();
     Ok(Report::sim(DESCRIPTION.experiment, (first, last), parameters(args, &scenario), results))
+}
+
+/// Draws the paper's pictures, where a directory is named.
+fn draw<'a>(
+    args: &ConcloneIntervalArgs,
+    runs: impl Iterator<Item = Runs<'a>>,
+) -> Result<(), String> {
+    let Some(directory) = &args.run.out else { return Ok(()) };
+    picture::write(args, &runs.collect::<Vec<_>>(), directory)
 }
 
 /// Returns the links: those of the experiment, or of another scenario.
@@ -312,6 +328,7 @@ fn pooled(args: &ConcloneIntervalArgs, scheme: Scheme, runs: &[(u64, IntervalRun
         result["by_seed"] = runs.iter().map(single).collect();
         let completions: Vec<f64> = runs.iter().map(|(_, run)| run.completion_s).collect();
         result["completion_median_s"] = json!(rounded_option(median(&completions), 6));
+        result["completion_median_s_interval"] = json!(median_interval(&completions));
     }
     result
 }

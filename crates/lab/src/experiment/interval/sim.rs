@@ -40,10 +40,17 @@ pub(crate) fn run_interval(
     if scheme == Scheme::IDEAL_ARQ {
         return Ok(run_ideal(scenario, plan, seed));
     }
+    let rto_min = plan.rto_min.unwrap_or(RTO_MIN);
+    let copies = |scenario: &Scenario| -> Result<_, String> {
+        Ok(World::new(scenario, End::copies_pair(scenario, rto_min)?, &calm(seed)))
+    };
     let mut world = match scheme {
-        Scheme::CONCLONE_TCP => {
-            let rto_min = plan.rto_min.unwrap_or(RTO_MIN);
-            World::new(scenario, End::copies_pair(scenario, rto_min)?, &calm(seed))
+        Scheme::CONCLONE_TCP => copies(scenario)?,
+        // A copy on one link is no copy.
+        Scheme::CUBIC => {
+            let mut first = scenario.clone();
+            first.links.truncate(1);
+            copies(&first)?
         }
         _ => world(scenario, scheme, seed)?,
     };

@@ -70,7 +70,7 @@ const FIGURES: &[Figure] = &[
 ];
 
 /// What results have beside the table.
-const BESIDE: [Figure; 9] = [
+const BESIDE: [Figure; 10] = [
     Figure::new("loss_back", "loss back").exact(),
     Figure::new("messages", "messages").exact(),
     Figure::new("duplicates", "twice"),
@@ -78,6 +78,7 @@ const BESIDE: [Figure; 9] = [
     Figure::new("strict_share", "strictly exact"),
     Figure::new("within_10ms_share", "within 10 ms"),
     Figure::new("within_70ms_share", "within 70 ms"),
+    Figure::new("within_100ms_share", "within 100 ms"),
     Figure::new("sent_bytes_per_byte", "bytes sent"),
     Figure::new("returned_per_message", "returned"),
 ];

@@ -78,10 +78,7 @@ fn flow_figures(encounters: &[&Encounter], seed: u64, cubic_pairs: &[&Encounter]
         median(&flows.map(figure).collect::<Vec<_>>())
     };
     let ratios: Vec<f64> = encounters.iter().filter_map(|one| ratio(one)).collect();
-    let shares = |one: &&Encounter| {
-        jain_index(&[throughput(&one.own), one.beside.as_ref().map_or(0.0, throughput)])
-    };
-    let jain: Vec<f64> = encounters.iter().filter_map(shares).collect();
+    let jain: Vec<f64> = encounters.iter().filter_map(|one| jain(one)).collect();
     let drops: Vec<f64> = encounters.iter().map(|one| one.queue_drops as f64).collect();
     let repetitions: Vec<Value> =
         encounters.iter().map(|one| repetition(one, seed, cubic_pairs)).collect();
@@ -149,7 +146,10 @@ fn repetition(encounter: &Encounter, seed: u64, cubic_pairs: &[&Encounter]) -> V
         "uav": if changed_places(encounter.repetition) { 2 } else { 1 },
         "throughput_mbps": rounded(throughput(&encounter.own), 4),
         "cubic_mbps": rounded_option(encounter.beside.as_ref().map(throughput), 4),
+        "throughput_std_mbps": rounded(spread(&encounter.own), 4),
+        "cubic_std_mbps": rounded_option(encounter.beside.as_ref().map(spread), 4),
         "ratio_to_cubic": rounded_option(ratio(encounter), 4),
+        "jain": rounded_option(jain(encounter), 4),
         "cubic_kept": rounded_option(kept(encounter, cubic_pairs), 4),
         "cwnd_max": cwnd_max(&encounter.own),
         "timeouts": entered(&encounter.own, LOSS),
@@ -162,6 +162,12 @@ fn repetition(encounter: &Encounter, seed: u64, cubic_pairs: &[&Encounter]) -> V
 fn ratio(encounter: &Encounter) -> Option<f64> {
     let beside = throughput(encounter.beside.as_ref()?);
     (beside > 0.0).then(|| throughput(&encounter.own) / beside)
+}
+
+/// Returns Jain's index of the two flows of a network.
+fn jain(encounter: &Encounter) -> Option<f64> {
+    let beside = encounter.beside.as_ref().map_or(0.0, throughput);
+    jain_index(&[throughput(&encounter.own), beside])
 }
 
 fn throughput(flow: &FlowRun) -> f64 {
@@ -239,7 +245,8 @@ mod tests {
         assert_eq!(
             asran["by_repetition"][1],
             json!({
-                "seed": 8, "uav": 2, "throughput_mbps": 1.8, "cubic_mbps": 0.9, "ratio_to_cubic": 2.0,
+                "seed": 8, "uav": 2, "throughput_mbps": 1.8, "cubic_mbps": 0.9,
+                "throughput_std_mbps": 2.5456, "cubic_std_mbps": 0.0, "ratio_to_cubic": 2.0, "jain": 0.9,
                 "cubic_kept": 0.9, "cwnd_max": 0, "timeouts": 0.0, "cubic_timeouts": 0.0, "queue_drops": 0,
             })
         );

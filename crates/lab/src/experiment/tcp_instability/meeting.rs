@@ -21,7 +21,7 @@ use super::offered::{OfferedCdf, offered_in_the_world};
 use super::outages::{Instability, Target};
 use super::topology::UavNetwork;
 use super::{figures, picture};
-use crate::arguments::{RunArgs, positive};
+use crate::arguments::{RunArgs, positive, seeds_shown};
 use crate::doubt::{add_errors_of_time, rankings_in_doubt};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged};
@@ -204,7 +204,7 @@ pub(crate) fn run(
     match args.run.mode() {
         Mode::Sim => {
             args.run.schemes(sim)?;
-            Ok(run_sim(experiment, args, &points))
+            Ok(run_sim(experiment, args, &points)?)
         }
         Mode::Emu => {
             let schemes = args.run.schemes(emu)?;
@@ -219,9 +219,13 @@ pub(super) fn changed_places(repetition: u64) -> bool {
 }
 
 /// Sends the flow of constant rate through every point's network in virtual time.
-fn run_sim(experiment: &'static str, args: &MeetingArgs, points: &[Point]) -> Report {
+fn run_sim(
+    experiment: &'static str,
+    args: &MeetingArgs,
+    points: &[Point],
+) -> Result<Report, String> {
     let (first, last) = args.run.seeds();
-    let mut results = Vec::new();
+    let (mut results, mut curves) = (Vec::new(), Vec::new());
     for point in points {
         let network = args.network(point, 2);
         let mut datagrams = Vec::new();
@@ -232,9 +236,15 @@ fn run_sim(experiment: &'static str, args: &MeetingArgs, points: &[Point]) -> Re
             datagrams.extend(&all[args.settle_s as usize..]);
         }
         let head = merged([json!({"scheme": Scheme::UDP}), point.parameters()]);
-        results.push(merged([head, OfferedCdf::of(&datagrams).figures()]));
+        let cdf = OfferedCdf::of(&datagrams);
+        curves.push((point.named(), cdf.curve()));
+        results.push(merged([head, cdf.figures()]));
     }
-    Report::sim(experiment, (first, last), args.parameters(None), results)
+    if let Some(directory) = &args.run.out {
+        let seeds = seeds_shown((first, last));
+        picture::write_offered(directory, curves, &format!("virtual time, {seeds}"))?;
+    }
+    Ok(Report::sim(experiment, (first, last), args.parameters(None), results))
 }
 
 fn run_emu(
@@ -355,6 +365,12 @@ fn product<'a>(one: &'a [f64], other: &'a [f64]) -> impl Iterator<Item = (&'a f6
 }
 
 impl Point {
+    /// Names the point among others.
+    fn named(&self) -> String {
+        let Self { long_s, short_ms, full, .. } = self;
+        format!("outages of {long_s} s and {short_ms} ms, {full} of the seconds full")
+    }
+
     fn parameters(&self) -> Value {
         let outage = match self.outage {
             OutageKind::Drop => "drop",

@@ -50,6 +50,18 @@ impl OfferedCdf {
         Self { zero_share, full_share, sorted_kbps }
     }
 
+    /// Returns the distribution as the paper draws it: throughput, and the share of the seconds that have no more.
+    pub(crate) fn curve(&self) -> Vec<(f64, f64)> {
+        let share = |end: usize| end as f64 / self.sorted_kbps.len().max(1) as f64;
+        let mut points = Vec::new();
+        let mut below = 0;
+        for equal in self.sorted_kbps.chunk_by(|one, other| one == other) {
+            points.extend([(equal[0], share(below)), (equal[0], share(below + equal.len()))]);
+            below += equal.len();
+        }
+        points
+    }
+
     /// Returns the figures, with the distribution at every tenth.
     pub(crate) fn figures(&self) -> Value {
         let tenth = |i: u32| percentile(&self.sorted_kbps, f64::from(i) / 10.0).unwrap_or(0.0);
@@ -125,6 +137,10 @@ mod tests {
         let counts = second_by_second(&[outage(1.996, 2.0), outage(6.5, 0.02)], 10);
         let cdf = OfferedCdf::of(&counts);
         assert_eq!((cdf.zero_share, cdf.full_share), (0.2, 0.7), "{counts:?}");
+        let curve = cdf.curve();
+        let (first, last) = (curve[1], curve[curve.len() - 1]);
+        assert_eq!((curve[0], first, last.1), ((0.0, 0.0), (0.0, 0.2), 1.0), "{curve:?}");
+        assert!(curve.windows(2).all(|pair| pair[0] <= pair[1]), "{curve:?}");
         let figures = cdf.figures();
         assert_eq!(figures["deciles_kbps"][0], 0.0);
         assert!(figures["deciles_kbps"][9].as_f64().is_some_and(|kbps| kbps > 990.0));

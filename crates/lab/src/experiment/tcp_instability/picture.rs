@@ -8,7 +8,7 @@ use netem::Scenario;
 use serde_json::Value;
 
 use super::meeting::Encounter;
-use crate::chart::{Panel, TimeChart, TimeCurve};
+use crate::chart::{FunctionChart, FunctionPanel, Heights, Panel, TimeChart, TimeCurve};
 use crate::scheme::Scheme;
 use crate::testbed::tcp_flow::FlowRun;
 
@@ -65,6 +65,34 @@ pub(super) fn write(
     throughput.write(directory, "throughput.svg")?;
     picture("congestion windows", "packets", windows).write(directory, "cwnd.svg")?;
     Ok(())
+}
+
+/// Writes the distribution of what a flow of constant rate gets [ASRAN Fig. 1], beside what the paper says of it.
+pub(super) fn write_offered(
+    directory: &Path,
+    curves: Vec<(String, Vec<(f64, f64)>)>,
+    how: &str,
+) -> Result<(), String> {
+    let panel = FunctionPanel {
+        title: "Share of the seconds that get no more".to_owned(),
+        variable: "kbit/s of 1,000 that are offered".to_owned(),
+        from: 0.0,
+        to: 1_300.0,
+        heights: Heights::Linear(0.0, 1.0),
+        curves,
+        printed: vec![
+            (0.0, 0.19, "paper: 19 % get nothing".to_owned()),
+            (980.0, 0.5, "paper: under 50 % get all".to_owned()),
+        ],
+    };
+    let chart = FunctionChart {
+        title: "What a hop that comes and goes lets through".to_owned(),
+        subtitle: format!(
+            "A flow of 1,000 kbit/s, second by second; {how}; outages fitted to the 19 %"
+        ),
+        panels: vec![panel],
+    };
+    chart.write(directory, "offered.svg").map(|_| ())
 }
 
 /// Writes the figures of single repetitions, a line each, into a directory.

@@ -1,0 +1,378 @@
+//! `fulmar-lab report FILE...`: runs a recorded experiment again and sets its figures beside the
+//! paper's, beside ours of when it was recorded, and beside what it must reach. With `--record` ours is recorded anew.
+//!
+//! ```text
+//! mod      a file: what is run, what is looked at
+//! row      a figure beside the paper's and the file's; the verdict
+//! pairs    what a table of pairs comes to, where the experiment was run elsewhere
+//! run      the files one by one, or side by side in virtual time
+//! progress how far that is, and how much is left
+//! kept     what a run that was cut off had already
+//! anew     what came, written into the file
+//! shown    tables, and the summary at the end
+//! ```
+//! The files are in `experiments/`; `docs` for them is experiments/README.md. Running is
+//! `experiment`; nothing is measured here.
+
+mod anew;
+mod kept;
+mod pairs;
+mod progress;
+mod row;
+mod run;
+mod shown;
+
+use core::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::experiment::Experiment;
+use crate::report::{Mode, Report};
+use pairs::Pairs;
+pub(crate) use run::report;
+
+/// What `fulmar-lab report` is asked for.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Files such as experiments/conclone/fig9-11-table2.toml.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write what comes into the files in place of what they have of ours, with the date and what made it.
+    #[arg(long)]
+    record: bool,
+    /// Run the parts that the files call quick, and leave out files that have none: a minute for all four papers. Figures of a part
+    /// are held against the paper's, and not against those of the file.
+    #[arg(long, conflicts_with = "record")]
+    quick: bool,
+    /// Keep in this directory what each file came to, and do not run again what is there: a run that was cut off goes on where it
+    /// was. What another build left there, or a file that runs something else now, is run again; an INVALID run is not kept.
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+    /// Files that are run at the same time, in virtual time: as many as there are processors unless said.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print one JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A recorded experiment: what to run, and what came of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// What it shows, in a line.
+    pub(crate) title: String,
+    /// Where in the paper, or in our own demands.
+    pub(crate) source: String,
+    /// What `fulmar-lab run` is given.
+    #[serde(default)]
+    pub(crate) run: Vec<String>,
+    /// In place of it, a table that something else made.
+    #[serde(default)]
+    pairs: Option<Pairs>,
+    /// What is run of it in a hurry.
+    #[serde(default)]
+    quick: Option<Quick>,
+    /// When ours was recorded, and what made it.
+    #[serde(default)]
+    recorded: Option<Made>,
+    /// What to look at.
+    pub(crate) figure: Vec<Figure>,
+}
+
+/// What is run of a file in a hurry.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Quick {
+    /// All of it: it takes a moment.
+    Whole(bool),
+    /// A part: what `fulmar-lab run` is given then.
+    Part(Vec<String>),
+}
+
+/// When the figures of a file were recorded, and by what.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Made {
+    /// Year, month and day.
+    date: String,
+    /// The commit that was checked out, where the program could tell.
+    commit: Option<String>,
+    /// The hash of the sources that the figures come from.
+    code: String,
+    /// What the machine was, where it can matter.
+    machine: Option<String>,
+    /// How long it took there: of use beside the others', to tell how much is left.
+    seconds: Option<f64>,
+}
+
+/// One figure of a recorded experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Figure {
+    /// The scheme that it is about.
+    scheme: String,
+    /// The parameter point, where a scheme has several: key and value of the result.
+    #[serde(default)]
+    point: Map<String, Value>,
+    /// The key of the figure; `up.control_lost` reaches into objects.
+    key: String,
+    /// What the paper prints.
+    paper: Option<f64>,
+    /// What it would be if there were nothing in the paper's claim: an interval that holds this and the paper's decides nothing.
+    no_effect: Option<f64>,
+    /// What we measured when the file was written.
+    ours: Option<f64>,
+    /// What it must not exceed.
+    at_most: Option<f64>,
+    /// What it must reach.
+    at_least: Option<f64>,
+}
+
+/// What a file has to be run, or read.
+#[derive(Debug)]
+pub(crate) enum Play {
+    /// An experiment of the lab.
+    Run(Box<Experiment>),
+    /// A table.
+    Read(PathBuf, Pairs),
+}
+
+/// What a run came to, as far as a record is concerned.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Outcome {
+    mode: Mode,
+    versions: Value,
+    results: Vec<Value>,
+    /// What no error of a figure accounts for.
+    faults: Vec<String>,
+    /// What the emulator says of itself.
+    account: String,
+    /// How long it took.
+    seconds: f64,
+}
+
+impl Record {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Names the file, and what is wrong with it.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display();
+        if path.extension().is_some_and(|end| end != "toml") {
+            let record = path.with_extension("toml");
+            let instead =
+                if record.is_file() { record } else { "experiments/lrt/fig5.toml".into() };
+            let instead = instead.display();
+            return Err(format!(
+                "{name}: no recorded experiment, which is a TOML file: try {instead}"
+            ));
+        }
+        let text = fs::read_to_string(path).map_err(|error| format!("read {name}: {error}"))?;
+        let record: Self = toml::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
+        if record.run.is_empty() == record.pairs.is_none() {
+            return Err(format!(
+                "{name}: says either what is run (`run`) or which table is read (`pairs`)"
+            ));
+        }
+        Ok(record)
+    }
+
+    /// Returns the experiment that the file describes, or the table that it names.
+    ///
+    /// # Errors
+    /// What the command line has against its arguments.
+    pub(crate) fn play(&self, path: &Path, is_quick: bool) -> Result<Play, String> {
+        if let Some(pairs) = &self.pairs {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            return Ok(Play::Read(folder.join(&pairs.file), pairs.clone()));
+        }
+        Experiment::parse(self.words(is_quick)).map(Box::new).map(Play::Run)
+    }
+
+    /// Returns what `fulmar-lab run` is given.
+    fn words(&self, is_quick: bool) -> &[String] {
+        match &self.quick {
+            Some(Quick::Part(words)) if is_quick => words,
+            _ => &self.run,
+        }
+    }
+
+    /// Tells whether there is something to be run in a hurry.
+    fn is_quick(&self) -> bool {
+        self.quick.as_ref().is_some_and(|quick| !matches!(quick, Quick::Whole(false)))
+    }
+
+    /// Tells whether what is run in a hurry is a part, whose figures are others than those of the file.
+    fn is_part(&self, is_quick: bool) -> bool {
+        is_quick && matches!(self.quick, Some(Quick::Part(_)))
+    }
+}
+
+impl Play {
+    /// Tells where it takes place.
+    fn mode(&self) -> Mode {
+        match self {
+            Self::Run(experiment) => experiment.run_args().mode(),
+            Self::Read(..) => Mode::Sim,
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the part of a report that a record is concerned with.
+    fn of(report: Report) -> Self {
+        Self {
+            mode: report.mode,
+            versions: report.versions,
+            results: report.results,
+            faults: report.faults,
+            account: report.audit_summary,
+            seconds: 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, code {}", self.date, self.code)?;
+        let more = [("commit", &self.commit), ("on", &self.machine)];
+        more.iter().try_for_each(|(what, value)| match value {
+            Some(value) => write!(f, ", {what} {value}"),
+            None => Ok(()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every file below `experiments/`.
+    fn files() -> Vec<PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let folders = fs::read_dir(root).expect("experiments/ is there");
+        let in_folder = |folder: fs::DirEntry| fs::read_dir(folder.path()).ok();
+        let entries = folders.flatten().filter_map(in_folder).flatten().flatten();
+        let toml = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+        entries.map(|entry| entry.path()).filter(toml).collect()
+    }
+
+    /// Records that demand what no release has reached: as long as that is so, `ours` says by how much.
+    const UNREACHED: [&str; 1] = ["falls/falls.toml"];
+
+    /// Schemes that no paper has: a paper's figure beside one of them compares two things under one name.
+    const OURS: [&str; 4] = ["fulmar", "min_rtt", "round_robin", "redundant"];
+
+    /// Names what a file's figures can be of.
+    fn schemes(play: &Play) -> Vec<String> {
+        match play {
+            Play::Run(experiment) => {
+                let known = experiment.description();
+                let schemes = known.sim.iter().chain(known.emu.iter());
+                schemes.map(|scheme| scheme.name().to_owned()).collect()
+            }
+            Play::Read(path, pairs) => {
+                let results = pairs.results(path).expect("a sound table");
+                results.iter().filter_map(|one| Some(one["scheme"].as_str()?.to_owned())).collect()
+            }
+        }
+    }
+
+    #[test]
+    fn recorded_experiments_can_be_run_and_kept_their_promises() {
+        let files = files();
+        assert!(files.len() >= 5, "{files:?}");
+        for file in files {
+            let record = Record::read(&file).expect("a sound file");
+            let play = record.play(&file, false).unwrap_or_else(|why| panic!("{file:?}: {why}"));
+            let known = schemes(&play);
+            let is_unreached = UNREACHED.iter().any(|name| file.ends_with(name));
+            let mut broken = Vec::new();
+            for figure in &record.figure {
+                assert!(known.contains(&figure.scheme), "{file:?}: {figure:?}");
+                let ours = figure.ours.expect("every figure was recorded");
+                let is_ours = OURS.iter().any(|own| figure.scheme.starts_with(own));
+                let wrong = figure.paper.is_some() && is_ours;
+                assert!(!wrong, "{file:?}: a paper's figure beside another scheme's: {figure:?}");
+                if figure.at_most.is_some_and(|limit| ours > limit)
+                    || figure.at_least.is_some_and(|limit| ours < limit)
+                {
+                    broken.push(figure);
+                }
+            }
+            assert_eq!(is_unreached, !broken.is_empty(), "{file:?}: {broken:?}");
+        }
+    }
+
+    #[test]
+    fn each_paper_has_something_that_is_run_in_a_hurry() {
+        let files = files();
+        for paper in ["asran", "conclone", "flowcode", "lrt"] {
+            let mut own =
+                files.iter().filter(|file| file.parent().is_some_and(|it| it.ends_with(paper)));
+            let quick = own.any(|file| {
+                let record = Record::read(file).expect("a sound file");
+                let play = record.play(file, true).expect("a sound part");
+                record.is_quick() && play.mode() == Mode::Sim
+            });
+            assert!(quick, "{paper}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_all_items_has_each_of_them_and_names_files_that_are_there() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let page = fs::read_to_string(folder.join("items.md")).expect("the page");
+        let papers = [("ConClone", 12, 3), ("ASRAN", 8, 3), ("LRT", 6, 0), ("FlowCode", 7, 1)];
+        for (paper, figures, tables) in papers {
+            let from = page.find(&format!("\n## {paper}: ")).expect("a section") + 1;
+            let section = &page[from..];
+            let section = &section[..section.find("\n## ").unwrap_or(section.len())];
+            let firsts =
+                section.lines().filter_map(|line| line.strip_prefix("| ")?.split(':').next());
+            let mut named = Vec::new();
+            for first in firsts {
+                let mut kind = "";
+                for word in first.split([' ', ',']) {
+                    match word {
+                        "Fig." | "Table" => kind = word,
+                        "I" => named.push(format!("{kind} 1")),
+                        number if number.parse::<u8>().is_ok() => {
+                            named.push(format!("{kind} {number}"))
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            let all = (1..=figures)
+                .map(|n| format!("Fig. {n}"))
+                .chain((1..=tables).map(|n| format!("Table {n}")));
+            let missing: Vec<String> = all.filter(|item| !named.contains(item)).collect();
+            assert!(missing.is_empty(), "{paper}: {missing:?} are not on the page");
+        }
+        for word in page
+            .split(['`', ' ', ')', '('])
+            .filter(|word| word.ends_with(".toml") || word.ends_with(".svg"))
+        {
+            assert!(word.contains('*') || folder.join(word).is_file(), "the page names {word}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_told_from_one() {
+        let table =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/asran/ns3-mobility.csv");
+        let why = Record::read(&table).expect_err("a table");
+        assert!(why.contains("ns3-mobility.toml"), "{why}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("both.toml");
+        fs::write(&path, "title = \"t\"\nsource = \"s\"\nfigure = []\n").expect("written");
+        let why = Record::read(&path).expect_err("says nothing");
+        assert!(why.contains("`run`") && why.contains("both.toml"), "{why}");
+    }
+}

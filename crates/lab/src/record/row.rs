@@ -1,0 +1,233 @@
+//! A figure that came, beside the paper's, beside the file's, and beside what it must reach.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Figure, Outcome, Record};
+use crate::doubt::Doubtful;
+use crate::report::{Mode, field};
+use crate::statistics::{median, median_interval};
+
+/// What is said of a figure whose interval holds the paper's, of one whose does not, and of one whose holds as well that there is
+/// nothing in it.
+pub(super) const AGREES: &str = "agrees";
+pub(super) const DIFFERS: &str = "differs";
+pub(super) const UNDECIDED: &str = "not decided";
+
+/// A figure measured anew.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) scheme: String,
+    pub(super) key: String,
+    pub(super) paper: Option<f64>,
+    pub(super) recorded: Option<f64>,
+    pub(super) now: Option<f64>,
+    /// By how much that may be wrong.
+    pub(super) error: f64,
+    pub(super) must: String,
+    pub(super) met: bool,
+    /// Whether the error could turn the verdict over.
+    pub(super) in_doubt: bool,
+    /// Between which values it lies with 95 % confidence: that of the experiment, or the seeds' median; none below six seeds.
+    pub(super) interval: Option<(f64, f64)>,
+    /// Whether it agrees with the paper's.
+    pub(super) verdict: String,
+    /// Whether it is another one than the file's, in virtual time, which is exact.
+    pub(super) drifted: bool,
+}
+
+/// Where a figure lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Interval {
+    ends: (f64, f64),
+    /// What lies there: the figure itself, or the median of the seeds, which is not that of what they have together.
+    of: f64,
+}
+
+impl Record {
+    /// Sets the figures of a run beside the recorded ones; those of a part, which are others, beside the paper's alone.
+    pub(super) fn rows(&self, outcome: &Outcome, is_part: bool) -> Vec<Row> {
+        let row = |figure: &Figure| {
+            let row = figure.row(&outcome.results);
+            let drifted = outcome.mode == Mode::Sim
+                && row.recorded.zip(row.now).is_some_and(|(then, now)| !is_same(then, now));
+            Row { drifted, ..row }
+        };
+        let all = self.figure.iter().map(row);
+        if !is_part {
+            return all.collect();
+        }
+        let of_part = |row: Row| {
+            let met = row.now.is_some();
+            let (must, recorded) = (String::new(), None);
+            Row { recorded, must, met, in_doubt: false, drifted: false, ..row }
+        };
+        // It may be of some schemes alone; where it is of none, that is to be seen.
+        let (came, lacking): (Vec<Row>, Vec<Row>) = all.map(of_part).partition(|row| row.met);
+        if came.is_empty() { lacking } else { came }
+    }
+}
+
+impl Figure {
+    fn row(&self, results: &[Value]) -> Row {
+        let matches = |result: &&Value| {
+            result["scheme"] == json!(self.scheme)
+                && self.point.iter().all(|(key, value)| result[key] == *value)
+        };
+        let figure =
+            results.iter().find(matches).and_then(|result| Doubtful::of(result, &self.key));
+        let (now, error) = figure.map_or((None, 0.0), |f| (Some(f.value), f.error));
+        let interval = results.iter().find(matches).and_then(|result| self.interval(result));
+        let within = |now: f64| {
+            self.at_most.is_none_or(|limit| now <= limit)
+                && self.at_least.is_none_or(|limit| now >= limit)
+        };
+        let must = [(self.at_most, "≤"), (self.at_least, "≥")];
+        let must = must.iter().filter_map(|(limit, sign)| Some(format!("{sign} {}", (*limit)?)));
+        let of_point = |(key, value): (&String, &Value)| match value {
+            Value::String(text) => text.clone(),
+            value => format!("{key}={value}"),
+        };
+        let point: Vec<String> = self.point.iter().map(of_point).collect();
+        let verdict = self.paper.zip(now);
+        Row {
+            scheme: self.scheme.clone(),
+            key: [point, vec![self.key.clone()]].concat().join(" "),
+            paper: self.paper,
+            recorded: self.ours,
+            now,
+            must: must.collect::<Vec<_>>().join(", "),
+            error,
+            met: now.is_some_and(within),
+            in_doubt: now.is_some_and(|now| within(now - error) != within(now + error)),
+            drifted: false,
+            interval: interval.map(|interval| interval.ends),
+            verdict: verdict
+                .map(|(paper, now)| self.verdict(paper, now, interval))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Returns between which values the figure lies: as the experiment says, or from those of the seeds or repetitions.
+    fn interval(&self, result: &Value) -> Option<Interval> {
+        let told = field(result, &format!("{}_interval", self.key)).as_array();
+        if let Some([low, high]) = told.map(Vec::as_slice) {
+            let ends = low.as_f64().zip(high.as_f64())?;
+            return Some(Interval { ends, of: Doubtful::of(result, &self.key)?.value });
+        }
+        let seeds = ["by_seed", "by_repetition"].iter().find_map(|key| result[*key].as_array())?;
+        let figures = seeds.iter().map(|seed| Some(Doubtful::of(seed, &self.key)?.value));
+        let figures = figures.collect::<Option<Vec<f64>>>()?;
+        Some(Interval { ends: median_interval(&figures)?, of: median(&figures)? })
+    }
+
+    /// Says whether a figure is the paper's. One figure without an interval tells how far off it is, and no more.
+    fn verdict(&self, paper: f64, now: f64, interval: Option<Interval>) -> String {
+        let Some(Interval { ends: (low, high), of }) = interval else {
+            return format!("{}, no interval", self.off(paper, now));
+        };
+        let holds = |value: f64| (low..=high).contains(&value);
+        match holds(paper) {
+            true if self.no_effect.is_some_and(holds) => UNDECIDED.to_owned(),
+            true => AGREES.to_owned(),
+            false => format!("{DIFFERS}: {}", self.off(paper, of)),
+        }
+    }
+
+    /// Says how far off a figure is; of an effect, whether it is the reverse of the paper's.
+    fn off(&self, paper: f64, now: f64) -> String {
+        match self.no_effect {
+            Some(none) if (paper - none) * (now - none) < 0.0 => {
+                format!("reversed, {:+.3}", now - none)
+            }
+            Some(none) => format!("{:+.3} for {:+.3}", now - none, paper - none),
+            None if paper == 0.0 => format!("{now:+.3}"),
+            None => format!("{:+.1} %", (now / paper - 1.0) * 100.0),
+        }
+    }
+}
+
+/// Tells whether two figures are the same but for how they are written.
+fn is_same(then: f64, now: f64) -> bool {
+    (then - now).abs() <= 1e-9 * then.abs().max(now.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_find_their_point_and_their_verdict() {
+        let text = "scheme = \"udp\"\nkey = \"up.lost\"\nat_most = 3\npoint = { links = \"two\" }";
+        let figure: Figure = toml::from_str(text).expect("a sound figure");
+        let result = |links, lost| json!({"scheme": "udp", "links": links, "up": {"lost": lost}});
+        let row = figure.row(&[result("one", 9), result("two", 2)]);
+        assert_eq!((row.now, row.met, row.must.as_str()), (Some(2.0), true, "≤ 3"));
+        assert!(!figure.row(&[result("two", 4)]).met);
+        assert!(!figure.row(&[]).met, "a figure that is missing is not met");
+        let mut stalled = result("two", 4);
+        stalled["up"]["error"] = json!({"lost": 2});
+        let row = figure.row(&[stalled]);
+        assert!(!row.met && row.in_doubt && row.error == 2.0, "{row:?}");
+        let mut stalled = result("two", 3);
+        stalled["up"]["error"] = json!({"lost": 1});
+        assert!(figure.row(&[stalled]).in_doubt, "met as seen, and not within the error");
+        let text = "scheme = \"udp\"\nkey = \"lost\"\npoint = { rtt_ms = 60.0 }";
+        let figure: Figure = toml::from_str(text).expect("a sound figure");
+        assert_eq!(figure.row(&[]).key, "rtt_ms=60.0 lost");
+    }
+
+    #[test]
+    fn verdicts_go_by_the_interval() {
+        let text = "scheme = \"tcp\"\nkey = \"s\"\npaper = 68.0\nno_effect = 65.0";
+        let figure: Figure = toml::from_str(text).expect("a sound figure");
+        let of = |first: i32, name: &str| {
+            let seeds: Vec<Value> = (first..first + 20).map(|s| json!({"s": s})).collect();
+            figure.row(&[json!({"scheme": "tcp", "s": first + 10, name: seeds})])
+        };
+        let (near, far) = (of(61, "by_seed"), of(70, "by_repetition"));
+        assert_eq!((near.interval, near.verdict.as_str()), (Some((66.0, 75.0)), AGREES));
+        assert_eq!(far.verdict, "differs: +14.500 for +3.000", "the median of 70 to 89");
+        assert_eq!(of(60, "by_seed").verdict, UNDECIDED, "it may be nothing");
+        assert_eq!(of(30, "by_seed").verdict, "differs: reversed, -25.500");
+        let figure = Figure { no_effect: None, ..figure };
+        let single = figure.row(&[json!({"scheme": "tcp", "s": 68})]);
+        assert_eq!(single.verdict, "+0.0 %, no interval");
+        let pooled = json!({"scheme": "tcp", "s": 99, "by_seed": vec![json!({"s": 34.0}); 6]});
+        assert_eq!(figure.row(&[pooled]).verdict, "differs: -50.0 %", "of what the interval is of");
+        let told = json!({"scheme": "tcp", "s": 70, "s_interval": [67.5, 72.0], "by_seed": []});
+        assert_eq!(figure.row(&[told]).interval, Some((67.5, 72.0)), "as the experiment says");
+    }
+
+    #[test]
+    fn a_part_has_verdicts_alone() {
+        let text = "title = \"t\"\nsource = \"s\"\nrun = [\"x\"]\nquick = [\"y\"]\n[[figure]]\nscheme = \"tcp\"\n\
+                    key = \"s\"\npaper = 68.0\nours = 1.0\nat_most = 1.0";
+        let record: Record = toml::from_str(text).expect("a sound record");
+        assert_eq!(
+            (record.words(true), record.words(false)),
+            (&["y".to_owned()][..], &["x".to_owned()][..])
+        );
+        let outcome = Outcome {
+            mode: Mode::Sim,
+            versions: Value::Null,
+            results: vec![json!({"scheme": "tcp", "s": 70})],
+            faults: Vec::new(),
+            account: String::new(),
+            seconds: 0.0,
+        };
+        let [part] = &record.rows(&outcome, true)[..] else { panic!("one figure") };
+        assert_eq!(
+            (part.met, part.drifted, part.recorded, part.must.as_str()),
+            (true, false, None, "")
+        );
+        assert_eq!(part.verdict, "+2.9 %, no interval");
+        let [whole] = &record.rows(&outcome, false)[..] else { panic!("one figure") };
+        assert!(!whole.met && whole.drifted);
+        let none = Outcome { results: Vec::new(), ..outcome };
+        assert!(
+            record.rows(&none, true).iter().all(|row| !row.met),
+            "a part that has nothing is not met"
+        );
+    }
+}
