@@ -194,9 +194,7 @@ impl Bottleneck {
         let was_empty = self.shows_empty(newest);
         let alone = self.rate.map(|rate| rate.transmission_time(whole(newest) as usize));
         if self.through_silence && alone.is_some_and(|takes| takes > sample.rtt) {
-            let least = self.fast.map(|(_, rtt)| rtt).or(self.rtt.least()).unwrap_or_default();
-            let took = sample.rtt.saturating_sub(least);
-            self.refute(Rate::from_bytes_in(whole(newest), took));
+            self.refute();
         }
         self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);

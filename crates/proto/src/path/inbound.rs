@@ -227,7 +227,7 @@ impl Path {
             let first = acked.iter().filter(|packet| packet.ack_eliciting && !self.gap_since_ack);
             let first = first.map(|packet| packet.sent_at).min().unwrap_or(newest.sent_at);
             let held = now.since(first).saturating_sub(round_trip);
-            self.peer_holds = held.min(SLOW_ACK_DELAY * 2).max(fallen);
+            self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
         let recently = self.rtt.srtt_or_initial();
         Some(Acked {

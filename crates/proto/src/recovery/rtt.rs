@@ -24,7 +24,7 @@ const BUCKETS: usize = 10;
 const STANDING: usize = 8;
 /// The longest that an acknowledgement waits anywhere, which is on a slow path, for a datagram to
 /// ride in. A peer that claims more is not believed. Elsewhere it waits `MAX_ACK_DELAY` at most.
-pub(crate) const SLOW_ACK_DELAY: Duration = Duration::from_millis(400);
+pub(crate) const SLOW_ACK_DELAY: Duration = Duration::from_millis(150);
 
 /// Estimates the round-trip time of one path [RFC 9002 §5].
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl RttEstimator {
         rtt: Duration,
         ack_delay: Duration,
     ) -> Duration {
-        let delay = if ack_delay > SLOW_ACK_DELAY * 2 { Duration::ZERO } else { ack_delay };
+        let delay = if ack_delay > SLOW_ACK_DELAY { Duration::ZERO } else { ack_delay };
         let rtt = rtt.saturating_sub(delay).max(Duration::from_micros(1));
         self.latest = rtt;
         self.recent[self.samples % STANDING] = rtt;

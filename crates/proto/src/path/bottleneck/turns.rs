@@ -6,7 +6,7 @@ use super::super::control_window::THIN;
 use super::super::rate_history::Slot;
 use super::rise::Rise;
 use super::{
-    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, PACES, RISE, RISEN, SATURATED, SATURATED_MEMORY,
+    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, PACES, RISE, SATURATED, SATURATED_MEMORY,
     SATURATED_WITHIN, STILL_TELLING, Sample, Saturated, TELLING, came_as_sent, signed, whole,
 };
 use crate::limits;
@@ -66,7 +66,7 @@ impl Bottleneck {
         let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
         let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
         if base - delay > signed(took.as_micros()) / 2 && took > JITTER {
-            self.refute(Rate::from_bps(u64::MAX));
+            self.refute();
         }
     }
 
@@ -78,13 +78,7 @@ impl Bottleneck {
         self.fell = true;
     }
 
-    /// Takes the rate for wrong: the hop has this one at least. Where that is still thin, it is thin, and so fast.
-    pub(super) fn refute(&mut self, at_least: Rate) {
-        if self.fell && self.rate.is_some_and(|rate| at_least < rate.mul_f64(PACES * RISEN)) {
-            self.rate = self.rate.max(Some(at_least));
-            self.saturated = self.saturated.map(|known| Saturated { rate: known.rate.max(at_least), ..known });
-            return;
-        }
+    pub(super) fn refute(&mut self) {
         self.saturated = None;
         self.refuted = true;
         self.recover();
@@ -107,8 +101,7 @@ impl Bottleneck {
         let shows = if own >= DEEP { FASTER } else { 1 };
         self.faster = if beyond * 2 < own { self.faster + shows } else { 0 };
         if self.faster >= FASTER {
-            let times = own.as_secs_f64() / beyond.max(JITTER).as_secs_f64();
-            self.refute(self.rate.unwrap_or_default().mul_f64(times));
+            self.refute();
             self.faster = 0;
         }
     }
