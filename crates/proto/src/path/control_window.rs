@@ -332,6 +332,11 @@ impl Path {
         self.rtt.min_rtt().unwrap_or_default() / 2 + waits.unwrap_or_default()
     }
 
+    /// Returns the age at which the answer to a copy of control is overdue.
+    pub(crate) fn control_answer_after(&self) -> Duration {
+        self.rtt.probe_timeout() + self.peer_holds
+    }
+
     /// Returns how large a datagram with control may be; messages that are late anyway need no
     /// small ones.
     pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
@@ -362,7 +367,7 @@ impl Path {
         let rate = self.hop.rate().filter(|_| !self.hop.is_empty());
         match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {
             None if !self.loses_little() || self.relayed.is_some() => Duration::ZERO,
-            waits => self.probe_timeout() + waits.unwrap_or_default(),
+            waits => self.rtt.probe_timeout() + waits.unwrap_or_default(),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use smallvec::SmallVec;
-use units::{Instant, Rate};
+use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::{LATEST_US, Sample};
@@ -15,7 +15,7 @@ use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
 use crate::limits;
 use crate::recovery::{
-    AckInfo, Arrival, ClockSample, NewlyAcked, SLOW_ACK_DELAY, SentFrame, SentPacket,
+    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame, SentPacket,
 };
 use crate::via::Via;
 use crate::wire::UncountedFrame;
@@ -223,10 +223,7 @@ impl Path {
         }
         if is_round_trip && newest.ack_eliciting && !newest.bulk {
             let fallen = self.peer_holds - self.peer_holds / 16;
-            let round_trip = now.since(newest.sent_at).saturating_sub(ack.delay);
-            let first = acked.iter().filter(|packet| packet.ack_eliciting && !self.gap_since_ack);
-            let first = first.map(|packet| packet.sent_at).min().unwrap_or(newest.sent_at);
-            let held = now.since(first).saturating_sub(round_trip);
+            let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
             self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
         let recently = self.rtt.srtt_or_initial();

@@ -196,9 +196,6 @@ pub(crate) struct Path {
     probe_wanted: bool,
     probe_at: Instant,
     last_eliciting_at: Instant,
-    /// The time between the last two that elicited an acknowledgement, and the longer one of this and that before.
-    apart: Duration,
-    pace: Duration,
     window_full_at: Option<Instant>,
     ecn_ce: u32,
     last_received_at: Option<Instant>,
@@ -264,8 +261,6 @@ impl Path {
             probe_wanted: false,
             probe_at: now,
             last_eliciting_at: now,
-            apart: Duration::MAX,
-            pace: Duration::MAX,
             window_full_at: None,
             ecn_ce: 0,
             last_received_at: None,
@@ -372,9 +367,9 @@ impl Path {
         self.counters.datagrams_cut += 1;
     }
 
-    /// Returns the age at which the answer to a copy of control is overdue.
+    /// Returns the age at which an unanswered packet is overdue.
     pub(crate) fn probe_timeout(&self) -> Duration {
-        self.rtt.probe_timeout() + self.peer_holds
+        self.rtt.probe_timeout()
     }
 
     /// Returns how long a packet is under way: half of the round trip.

@@ -22,10 +22,6 @@ const ACK_REST: u32 = 3;
 /// The same where there is no room for copies: there nearly all acknowledgements ride.
 const ACK_RIDES: u32 = 8;
 
-/// Where datagrams with control leave no further apart than this, the acknowledgement of control waits that long for one: 50
-/// messages a second.
-const RIDE: Duration = Duration::from_millis(22);
-
 /// A standing round-trip time that is this much longer than the least means a queue: at the same
 /// length the default congestion controller ends its start.
 const STANDING_QUEUE: Duration = Duration::from_millis(8);
@@ -55,9 +51,7 @@ impl Path {
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
         let rate = self.slow_rate_lately(now);
         let rate = rate.filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
-        let rides = self.received.may_ride() && self.pace <= RIDE && self.loses_little();
-        let ride = if rides { RIDE } else { Duration::ZERO };
-        rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY)).max(ride)
+        rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
 
     /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop that has no room to spare.
@@ -295,8 +289,6 @@ impl Path {
             self.uncounted.note(pn, pn);
         }
         if ack_eliciting {
-            let apart = now.since(self.last_eliciting_at);
-            (self.pace, self.apart) = (apart.max(self.apart), apart);
             self.last_eliciting_at = now;
             self.probe_wanted = false;
             self.probe_at = now + self.probe_interval(now);

@@ -41,8 +41,6 @@ pub(crate) struct Arrival {
     pub(crate) ecn_ce: bool,
     /// Whether it carries what is passed on in order: what is missing before it holds it up.
     pub(crate) in_order: bool,
-    /// Whether it asks whether the path lives: a probe or a challenge, whose acknowledgement nothing may hold up.
-    pub(crate) probe: bool,
 }
 
 /// Holds what an ACK frame says.
@@ -80,8 +78,6 @@ pub(crate) struct AckTracker {
     hurried: u8,
     told_elsewhere: u8,
     due_at: Option<Instant>,
-    /// Whether it is due because of control alone, of which none is missing.
-    may_ride: bool,
     ecn_ce: u32,
     loss: LossEstimator,
     /// Packets whose absence is no loss.
@@ -130,8 +126,6 @@ impl AckTracker {
         let at_once =
             arrival.urgent || gap > 0 || hurried || self.unacknowledged >= PACKETS_PER_ACK;
         let due = if at_once { now } else { now + MAX_ACK_DELAY };
-        let rides = arrival.urgent && !arrival.probe && gap == 0 && !hurried;
-        self.may_ride = rides && (self.may_ride || self.due_at.is_none());
         self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
     }
 
@@ -185,11 +179,6 @@ impl AckTracker {
     /// Returns when the acknowledgement must be sent at the latest.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         self.due_at
-    }
-
-    /// Tells whether nothing hangs on the acknowledgement but whether control that came in needs another copy.
-    pub(crate) fn may_ride(&self) -> bool {
-        self.may_ride
     }
 
     /// Tells whether a gap is news that a faster path should tell as well.

@@ -140,7 +140,6 @@ impl Session {
             singles |= frame.single();
             arrival.ack_eliciting |= frame.is_ack_eliciting();
             arrival.urgent |= frame.is_urgent();
-            arrival.probe |= matches!(frame, Frame::Ping | Frame::PathChallenge { .. });
             arrival.in_order |= frame.is_in_order();
             let Frame::Piece(piece) = &frame else {
                 self.handle_frame(now, path, received, &frame);

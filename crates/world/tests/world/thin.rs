@@ -191,28 +191,3 @@ fn on_a_modem_whose_directions_take_turns_the_newest_set_point_is_no_older_than_
         assert!(age.as_millis() <= 250, "{age:?} old");
     }
 }
-
-/// Seen to fail where each message is acknowledged at once, and where a copy that waits for its acknowledgement is sent again.
-#[test]
-fn where_control_flows_both_ways_a_message_takes_one_datagram_of_each_path() {
-    let fast = |delay_ms: u32| format!("delay_ms = {delay_ms}\nrate_mbps = 10");
-    for shift_ms in [0, 5, 10, 15] {
-        let mut pair = Pair::at_once(&two_links(&fast(20), &fast(60), None), 1);
-        pair.run_for(LEAD);
-        let sent = |pair: &Pair| {
-            let status = [STATION, DRONE].map(|host| pair.status(host).expect("connected"));
-            status.iter().flat_map(|status| &status.paths).map(|path| path.sent.0).sum::<u64>()
-        };
-        let (start, before) = (pair.world.now(), sent(&pair));
-        for message in 0..1_000 {
-            for (host, later) in [(STATION, 0), (DRONE, shift_ms)] {
-                let at = Duration::from_millis(20) * message + Duration::from_millis(later);
-                pair.run_until(start + at);
-                pair.send(host, COMMAND, &[0; 100]).expect("there is room");
-            }
-        }
-        pair.run_for(Duration::from_secs(1));
-        let share = (sent(&pair) - before) as f64 / 4_000.0;
-        assert!(share < 1.05, "{share} datagrams a message and path, {shift_ms} ms between the ends");
-    }
-}

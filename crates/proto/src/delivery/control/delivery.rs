@@ -244,7 +244,7 @@ impl Delivery for Control {
                 usable: path.is_usable(),
                 repeat_after: path.repeat_after(),
                 transit: path.control_arrival(outlook.now),
-                answer_after: path.probe_timeout(),
+                answer_after: path.control_answer_after(),
                 cost: path.usage().cost,
                 carries,
                 backup: carries.has(Tier::Control) && !path.serves(Tier::Control),
