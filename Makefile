@@ -10,7 +10,7 @@ BESIDE_MINUTES ?= 60
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb tarball test-deb setup install clean
+.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz experiments scorecard ns3 deb tarball test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
@@ -27,6 +27,7 @@ list:
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS) s) each'
 	@echo 'make test-aarch64 the codes on 64-bit Arm, under qemu'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached'
+	@echo 'make scorecard    play every scene that the engine is judged by, show what moved, and write the card anew: experiments/scorecard.toml'
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make deb          Debian packages for ARCHES ($(ARCHES)), into $(TARGET)/packages'
@@ -104,6 +105,14 @@ experiments:
 	@scripts/setup build
 	$(CARGO) build --release --locked -p fulmar-lab
 	$(TARGET)/release/fulmar-lab report $(filter-out %-emu.toml %throughput.toml,$(wildcard experiments/*/*.toml))
+
+# What moved is shown against the card that is committed, and then that is made anew.
+scorecard:
+	@scripts/setup build
+	$(CARGO) build --release --locked -p fulmar-lab
+	$(TARGET)/release/fulmar-lab scorecard --out $(TARGET)/scorecard.toml >/dev/null
+	-$(TARGET)/release/fulmar-lab scorecard --card $(TARGET)/scorecard.toml --against experiments/scorecard.toml
+	cp $(TARGET)/scorecard.toml experiments/scorecard.toml
 
 # Apart from everything else: no other target builds it or needs ns-3.
 ns3:

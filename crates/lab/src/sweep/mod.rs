@@ -29,7 +29,7 @@ use crate::scheme::Scheme;
 pub(crate) use folder::Folder;
 pub(crate) use plan::{CODE, Plan, Task, points_of, scalar};
 use run::Progress;
-pub(crate) use run::{one, words_of};
+pub(crate) use run::{one, shown_seconds, words_of};
 use sys::print::{print, tell};
 
 /// The arguments of a sweep.

@@ -122,7 +122,7 @@ impl Progress {
 }
 
 /// Writes a time for people.
-fn shown_seconds(seconds: f64) -> String {
+pub(crate) fn shown_seconds(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     match seconds {
         0..60 => format!("{seconds} s"),

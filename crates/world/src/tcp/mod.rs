@@ -31,6 +31,7 @@ mod flows;
 mod host;
 mod hystart;
 mod low_rate;
+mod outside;
 mod receiver;
 mod recovery;
 mod reno;

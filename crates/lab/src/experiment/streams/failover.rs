@@ -272,6 +272,7 @@ struct Figures {
     moves_ms: Vec<f64>,
     gaps_ms: Vec<f64>,
     never_moved: usize,
+    wire_bytes: u64,
 }
 
 impl Figures {
@@ -296,6 +297,7 @@ impl Figures {
         }
         self.gaps_ms.extend(data_gaps_ms(data, &scene.deaths));
         self.deaths += scene.deaths.len();
+        self.wire_bytes += run.wire_bytes();
     }
 
     fn result(mut self, fault: Fault, scheme: Scheme) -> Value {
@@ -315,6 +317,7 @@ impl Figures {
                 "data_move_max_ms": rounded_option(maximum(&self.moves_ms), 3),
                 "data_gap_max_ms": rounded_option(maximum(&self.gaps_ms), 3),
                 "data_never_moved": self.never_moved,
+                "wire_bytes": self.wire_bytes,
                 "up": up,
                 "down": down,
             }),
