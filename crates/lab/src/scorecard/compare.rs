@@ -4,12 +4,13 @@
 //! moved    |median now − median then| > the wider span of the seeds, and > a hair (figures)
 //! behind   an opponent's median is better than ours by more than both spans and a hair, in the same place
 //! ```
-//! A share of bytes is judged against plain copies alone, where we send more than they do.
+//! An opponent that misses more control in that place is ahead in nothing there but misses and bytes; bytes are set against
+//! those of plain copies alone.
 
 use serde_json::{Value, json};
 
 use super::card::{Card, Cell, Key, Summary};
-use super::figures::{Better, Figure, Rivals};
+use super::figures::{Better, Figure, MISSED, Rivals};
 use super::scenes;
 use crate::scheme::Scheme;
 
@@ -156,10 +157,20 @@ pub(super) fn behind(card: &Card) -> Vec<Behind> {
             Rivals::None => &[],
         };
         let ours = cell.summary();
+        // What comes soon because the rest never comes is no merit.
+        let misses_more = |rival: Scheme| {
+            let missed = |scheme: &str| {
+                cells.get(&cell.key.beside(scheme, MISSED.name)).map(|cell| cell.summary().median)
+            };
+            let is_more = |(theirs, ours): (f64, f64)| theirs > ours + MISSED.hair(ours);
+            figure.rivals == Rivals::All
+                && missed(rival.name()).zip(missed(&cell.key.scheme)).is_some_and(is_more)
+        };
         let better = rivals.iter().filter_map(|rival| {
             let theirs = cells.get(&cell.key.beside(rival.name(), figure.name))?.summary();
             let is_ahead = figure.is_better(theirs.median, ours.median);
-            (is_ahead && is_beyond(figure, ours, theirs)).then_some((*rival, theirs))
+            let is_ahead = is_ahead && is_beyond(figure, ours, theirs) && !misses_more(*rival);
+            is_ahead.then_some((*rival, theirs))
         });
         // The best of them speaks for all.
         let best =
@@ -268,10 +279,15 @@ mod tests {
             ("fulmar", "wire_kb", [100.0, 100.0, 100.0]),
             ("redundant", "wire_kb", [90.0, 90.0, 90.0]),
             ("udp", "wire_kb", [10.0, 10.0, 10.0]),
-            ("fulmar", "video_pct", [1.0, 1.0, 1.0]),
+            ("fulmar", "video_pct", [10.0, 10.0, 10.0]),
             ("udp", "video_pct", [9.0, 9.0, 9.0]),
+            ("min_rtt", "video_pct", [90.0, 90.0, 90.0]),
+            ("min_rtt", "missed_pct", [2.0, 2.0, 2.0]),
+            ("fulmar", "p99_ms", [9.0, 9.0, 9.0]),
+            ("udp", "p99_ms", [1.0, 1.0, 1.0]),
         ]));
         let found: Vec<_> = all.iter().map(|one| (&one.key.figure[..], one.rival)).collect();
+        // One path at a time has the video because it misses control.
         assert_eq!(found, [("missed_pct", Scheme::UDP), ("wire_kb", Scheme::REDUNDANT)]);
     }
 }

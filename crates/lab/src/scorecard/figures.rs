@@ -56,11 +56,14 @@ pub(super) enum Rivals {
     None,
 }
 
-/// Control: lost or later than 100 ms, of the worse direction, of what was sent.
-pub(super) const MISSED: Figure = Figure {
-    parts: &["control_lost", "control_late_100ms"],
-    over: &["control_sent"],
-    ..Figure::percent("missed_pct")
+/// Control: lost or later than 100 ms, of what was sent; of the worse direction.
+pub(super) const MISSED: Figure =
+    Figure { parts: &["control_miss_share"], ..Figure::percent("missed_pct") };
+/// The same of an experiment that tells it of each direction.
+pub(super) const EACH_MISSED: Figure = Figure {
+    parts: &["up.control_miss_share", "down.control_miss_share"],
+    fold: Fold::Most,
+    ..MISSED
 };
 pub(super) const GAP: Figure = Figure { parts: &["control_gap_s"], ..Figure::seconds("gap_s") };
 pub(super) const P99: Figure = Figure { parts: &["control_p99_ms"], ..Figure::delay("p99_ms") };
@@ -73,7 +76,6 @@ pub(super) const VIDEO: Figure = Figure {
     parts: &["video_share_250ms"],
     better: Better::More,
     hair: (0.3, 0.0),
-    rivals: Rivals::None,
     ..Figure::percent("video_pct")
 };
 /// What entered the links, both ways.
@@ -205,7 +207,7 @@ impl Figure {
         }
     }
 
-    /// A share, in percent; one message of 3,000 is none.
+    /// A share, in percent; one message of 3,000, and a hundredth of what is missed, is none.
     const fn percent(name: &'static str) -> Self {
         Self {
             times: 100.0,
@@ -266,12 +268,12 @@ mod tests {
     #[test]
     fn figures_are_put_together_from_a_results_keys() {
         let result = json!({
-            "control_sent": 3_000, "control_lost": 2, "control_late_100ms": 1,
-            "control_p99_ms": null, "wire_bytes": 1_234_567,
-            "up": {"control_missed": 3, "control_sent": 100, "control_gap_s": 0.5},
-            "down": {"control_missed": 1, "control_sent": 300, "control_gap_s": 0.25},
+            "control_miss_share": 0.001, "control_p99_ms": null, "wire_bytes": 1_234_567,
+            "up": {"control_missed": 3, "control_sent": 100, "control_gap_s": 0.5, "control_miss_share": 0.03},
+            "down": {"control_missed": 1, "control_sent": 300, "control_gap_s": 0.25, "control_miss_share": 0.01},
         });
         assert_eq!(MISSED.of(&result), Some(0.1));
+        assert_eq!(EACH_MISSED.of(&result), Some(3.0));
         assert_eq!(BOTH_MISSED.of(&result), Some(1.0));
         assert_eq!(BOTH_GAP.of(&result), Some(0.5));
         assert_eq!(WIRE.of(&result), Some(1_234.6));

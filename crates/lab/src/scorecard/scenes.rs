@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use crate::experiment::file::Inputs;
 
 use super::figures::{
-    BOTH_GAP, BOTH_LIVE_AGE, BOTH_MISSED, BOTH_P99, COPIES, DATA_GAP, DOWN_VIDEO, EFFICIENCY,
-    FLOW_GAP, Figure, GAP, GOODPUT, JAIN, LIVE_AGE, LIVE_AGE_FALL, MESSAGE_P99, MESSAGE_P999,
-    MISSED, OUTSIDE, OVERHEAD, P99, PING, RETURNED, SENT_BYTES, STALE, TARGET_MISSED, VIDEO, WIRE,
+    BOTH_GAP, BOTH_LIVE_AGE, BOTH_MISSED, BOTH_P99, COPIES, DATA_GAP, DOWN_VIDEO, EACH_MISSED,
+    EFFICIENCY, FLOW_GAP, Figure, GAP, GOODPUT, JAIN, LIVE_AGE, LIVE_AGE_FALL, MESSAGE_P99,
+    MESSAGE_P999, MISSED, OUTSIDE, OVERHEAD, P99, PING, RETURNED, SENT_BYTES, STALE, TARGET_MISSED,
+    VIDEO, WIRE,
 };
 
 /// One scene.
@@ -75,8 +76,8 @@ pub(super) const ONLY_POINT: &str = "one";
 const FOUR: &str = "fulmar,redundant,min_rtt,udp";
 const CONTROL: &[&Figure] = &[&MISSED, &GAP, &P99, &WIRE];
 const WITH_LIVE: &[&Figure] = &[&MISSED, &GAP, &P99, &LIVE_AGE, &WIRE];
-const WITH_VIDEO: &[&Figure] = &[&MISSED, &GAP, &P99, &VIDEO, &WIRE];
-const WITH_BOTH: &[&Figure] = &[&MISSED, &GAP, &P99, &LIVE_AGE, &VIDEO, &WIRE];
+const WITH_VIDEO: &[&Figure] = &[&EACH_MISSED, &GAP, &P99, &VIDEO, &WIRE];
+const WITH_BOTH: &[&Figure] = &[&EACH_MISSED, &GAP, &P99, &LIVE_AGE, &VIDEO, &WIRE];
 const OF_RECORDED: &[&Figure] =
     &[&BOTH_MISSED, &BOTH_GAP, &BOTH_P99, &BOTH_LIVE_AGE, &DOWN_VIDEO, &WIRE];
 const OF_TCP: &[&Figure] = &[&GOODPUT, &FLOW_GAP, &PING, &JAIN, &OVERHEAD];
@@ -92,10 +93,11 @@ const PLAIN: Scene = Scene {
     seconds: 1.0,
 };
 const RECORDED: Scene = Scene {
+    schemes: "fulmar,fulmar_strict,redundant,min_rtt,udp",
     by: &["case"],
     only: Some(("window", "all")),
     figures: OF_RECORDED,
-    seconds: 5.0,
+    seconds: 6.0,
     ..PLAIN
 };
 

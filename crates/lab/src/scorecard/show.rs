@@ -80,10 +80,17 @@ pub(super) fn behind(behind: &[Behind]) -> String {
             ("ours", summary(one.ours)),
             ("rival", one.rival.name().to_owned()),
             ("theirs", summary(one.theirs)),
+            ("ratio", change(one.theirs.median, one.ours.median)),
         ])
     };
     let rows: Vec<Value> = behind.iter().map(row).collect();
-    let columns = [("cell", "cell"), ("ours", "ours"), ("rival", "behind"), ("theirs", "theirs")];
+    let columns = [
+        ("cell", "cell"),
+        ("ours", "ours"),
+        ("rival", "behind"),
+        ("theirs", "theirs"),
+        ("ratio", "ours to theirs"),
+    ];
     let count = behind.len();
     format!(
         "Behind plain copies, one path at a time or plain UDP, by more than the span of the seeds ({count} cells; \
