@@ -7,8 +7,7 @@
 use std::process::Command;
 
 /// Scenes that are cheap, and each of which something else would move.
-const SCENES: &str =
-    "blackout,failover,lossy,live,jumps,falls,falls-live,messages,messages-bursts,relays";
+const SCENES: &str = "thin,crowded,blackout,failover,lossy,live,jumps,falls,falls-live,messages,messages-bursts,relays";
 
 #[test]
 fn committed_card_is_that_of_this_code() {
