@@ -41,7 +41,8 @@ impl Outside {
 
     /// Does what is due.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        while let Some((_, packet)) = self.held.pop_front_if(|(at, _)| *at <= now) {
+        while self.held.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, packet)) = self.held.pop_front() else { break };
             self.flows.handle_packet(now, &packet);
         }
         self.flows.handle_timeout(now);
