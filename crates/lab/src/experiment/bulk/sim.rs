@@ -63,8 +63,7 @@ pub(super) fn run_flow(
     let scenario = &scenario;
     let mut world = FlowWorld::new(scenario, hosts, &calm(seed));
     let (start, places) = (Instant::ZERO + LEAD_IN, Places::of(scenario)?);
-    let outside = scene.point.outside();
-    if let Some(farther) = outside {
+    if let Some(farther) = scene.point.outside() {
         world.let_share(scenario, farther)?;
     }
     world.world.begin(start);
@@ -72,20 +71,25 @@ pub(super) fn run_flow(
     world.connect(start);
     let mut run = Run::new(world, scene, session, places, congestion, start)?;
     run.run_until(start);
+    let mtu = if scheme == Scheme::TCP_LRR { LINK_MTU } else { TUNNEL_MTU } as usize;
+    let options = FlowOptions { congestion, mtu, ..FlowOptions::default() };
+    Ok(Ok(flow_through(run, scenario, options)))
+}
+
+/// Lets the flows run, and somebody else's beside them where there is one, and reads what came of it.
+fn flow_through(mut run: Run<'_>, scenario: &Scenario, options: FlowOptions) -> BulkRun {
     let wire = |run: &Run<'_>| -> u64 {
-        let all = wire_bytes(&run.world.world, scenario, places);
+        let all = wire_bytes(&run.world.world, scenario, run.places);
         let all: u64 = all.iter().map(|wire| wire.entered()).sum();
         all - run.world.outside_bytes()
     };
+    let (scene, start, drone) = (run.scene, run.start, run.places.drone);
     let before = wire(&run);
-    let mtu = if scheme == Scheme::TCP_LRR { LINK_MTU } else { TUNNEL_MTU } as usize;
-    let options = FlowOptions { congestion, mtu, ..FlowOptions::default() };
-    let numbers: Vec<usize> =
-        (0..scene.flows).map(|_| run.world.start(places.drone, options)).collect();
-    let other = outside.map(|_| {
+    let numbers: Vec<usize> = (0..scene.flows).map(|_| run.world.start(drone, options)).collect();
+    let other = scene.point.outside().map(|_| {
         let mtu = LINK_MTU as usize - DATAGRAM_HEADERS;
         let options = FlowOptions { mtu, ..FlowOptions::default() };
-        run.world.start_outside(places.drone, options)
+        run.world.start_outside(drone, options)
     });
     let end = start + Duration::from_secs_f64(scene.seconds);
     let mut flows = vec![Flow::new(scene.seconds); scene.flows];
@@ -107,28 +111,17 @@ pub(super) fn run_flow(
         flow.timeouts = Some(statistics.rto_timeouts);
         run.world.finish(*number);
     }
-    let wire_bytes = wire(&run) - before;
+    let wire_bytes = Some(wire(&run) - before);
     let outside_mbps = other.map(|flow| run.world.goodput(flow, start, end).as_bps() as f64 / 1e6);
     if let Some(flow) = other {
         run.world.finish(flow);
     }
-    let drone = run.world.world.host(places.drone);
-    let status = drone.status(run.world.world.host_now(places.drone));
+    let status = run.world.world.host(drone).status(run.world.world.host_now(drone));
     let repair_share = status.and_then(|status| repair::of_session(&status.tunnel));
     run.run_until(start + Duration::from_secs_f64(scene.end()) + DRAIN);
     let (flow, each) = Flow::together(flows);
     let (beside, requests) = run.finish();
-    let wire_bytes = Some(wire_bytes);
-    Ok(Ok(BulkRun {
-        flow,
-        each,
-        beside,
-        requests,
-        wire_bytes,
-        outside_mbps,
-        repair_share,
-        cpu_s: None,
-    }))
+    BulkRun { flow, each, beside, requests, wire_bytes, outside_mbps, repair_share, cpu_s: None }
 }
 
 /// Returns the first link alone, and hosts on it that repeat what is not acknowledged.
