@@ -10,7 +10,7 @@ BESIDE_MINUTES ?= 60
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz experiments ns3 deb tarball test-deb setup install clean
+.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz tyres experiments records scorecard lab ns3 deb tarball test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
@@ -29,6 +29,7 @@ list:
 	@echo 'make tyres        a minute for all four papers: parts of the experiments, each figure beside the paper'"'"'s'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached; goes on where it was cut off'
 	@echo 'make records      the same, and write what comes into experiments/: for a change that moves figures'
+	@echo 'make scorecard    play every scene that the engine is judged by, show what moved, and write the card anew: experiments/scorecard.toml'
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
 	@echo 'make deb          Debian packages for ARCHES ($(ARCHES)), into $(TARGET)/packages'
@@ -114,10 +115,17 @@ tyres: WITH = --quick
 experiments tyres records:
 	$(TARGET)/release/fulmar-lab report $(WITH) $(RECORDS)
 
-.PHONY: lab
 lab:
 	@scripts/setup build
 	$(CARGO) build --release --locked -p fulmar-lab
+
+# What moved is shown against the card that is committed, and then that is made anew.
+scorecard:
+	@scripts/setup build
+	$(CARGO) build --release --locked -p fulmar-lab
+	$(TARGET)/release/fulmar-lab scorecard --out $(TARGET)/scorecard.toml >/dev/null
+	-$(TARGET)/release/fulmar-lab scorecard --card $(TARGET)/scorecard.toml --against experiments/scorecard.toml
+	cp $(TARGET)/scorecard.toml experiments/scorecard.toml
 
 # Apart from everything else: no other target builds it or needs ns-3.
 ns3:

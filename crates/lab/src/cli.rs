@@ -9,6 +9,7 @@ use crate::experiment::streams::demo::DemoArgs;
 use crate::experiment::{Description, Experiment};
 use crate::model::Model;
 use crate::record::ReportArgs;
+use crate::scorecard::ScorecardArgs;
 use crate::swarm::SwarmArgs;
 use crate::sweep::SweepArgs;
 use crate::traces::TraceCommand;
@@ -70,6 +71,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TraceCommand,
     },
+    /// Play every scene that the engine is judged by, and show the figures of each as one card.
+    ///
+    /// In virtual time, which is exact: some minutes. The committed card is experiments/scorecard.toml; `--against` it
+    /// shows what a change of the engine has moved. docs/scorecard.md says what the scenes are.
+    Scorecard(ScorecardArgs),
     /// Look for what must not be: random links, faults, attackers and traffic, in virtual time.
     ///
     /// Each seed draws a run; both ends are judged all the time. What fails is made small and printed as a

@@ -24,6 +24,7 @@ mod record;
 mod report;
 mod scenario_file;
 mod scheme;
+mod scorecard;
 mod statistics;
 mod swarm;
 mod sweep;
@@ -80,6 +81,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::Demo(args) => demo::run(&args),
         Command::Swarm(args) => swarm::run_command(&args),
+        Command::Scorecard(args) => scorecard::run_command(&args),
         Command::Sweep(args) => sweep::run_command(&args),
         Command::Trace { command } => traces::run_command(&command),
         Command::Model { model } => {

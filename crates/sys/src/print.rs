@@ -3,6 +3,7 @@
 //! `println!` panics where nobody reads any more, as behind `| head`. Nobody is told more than they want to read: that is
 //! no error, and a command's exit code does not change with it.
 
+use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -49,6 +50,21 @@ pub fn print_anew(table: &str) -> Result<Reader, String> {
 
 /// Prints a line for people, whether or not anybody reads it.
 pub fn tell(text: impl Display) {
+    if IS_QUIET.get() {
+        return;
+    }
     // In one piece: lines of several threads do not mix.
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Does something of which this thread tells nobody meanwhile: what it returns says it all.
+pub fn quietly<T>(of: impl FnOnce() -> T) -> T {
+    let before = IS_QUIET.replace(true);
+    let result = of();
+    IS_QUIET.set(before);
+    result
+}
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }

@@ -28,6 +28,7 @@ use crate::figure::Figure;
 use crate::report::Report;
 use crate::scheme::Known;
 use emulator::Failure;
+pub(crate) use recorded::lacks_recordings;
 
 /// Names an experiment and holds its parameters.
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ use units::Instant;
 
 use super::flows::Flows;
 use super::low_rate::LowRateRetry;
+use super::outside::{self, Outside};
 use crate::driver::{Driver, Identity, PORT};
 use crate::relayed::{Gateway, Member, Post, RelayGroup};
 use crate::tunnel_packet::unwrap;
@@ -24,6 +25,8 @@ pub struct FlowHost {
     leaving: VecDeque<(Source, Vec<u8>)>,
     /// Payloads of datagrams that came.
     pub(super) arrived: VecDeque<Vec<u8>>,
+    /// Flows of somebody else's on the first link.
+    pub(super) outside: Option<Outside>,
     carrier: Carrier,
 }
 
@@ -141,9 +144,14 @@ impl FlowHost {
         self.leaving.push_back((source, bytes));
     }
 
+    /// Returns its flows, or those beside the session.
+    pub(super) fn ends(&self, is_outside: bool) -> &Flows {
+        self.outside.as_ref().filter(|_| is_outside).map_or(&self.flows, |outside| &outside.flows)
+    }
+
     fn new(carrier: Carrier) -> Self {
         let (leaving, arrived) = (VecDeque::new(), VecDeque::new());
-        Self { flows: Flows::default(), refused: 0, leaving, arrived, carrier }
+        Self { flows: Flows::default(), refused: 0, leaving, arrived, outside: None, carrier }
     }
 
     fn driver(&self) -> Option<&Driver> {
@@ -193,6 +201,11 @@ impl Host for FlowHost {
         ecn: u8,
         bytes: &mut [u8],
     ) {
+        if let Some(outside) = &mut self.outside
+            && destination.port() == outside::PORT
+        {
+            return outside.handle_datagram(now, bytes);
+        }
         match &mut self.carrier {
             Carrier::Links { retry, .. } => {
                 if let Some(retry) = retry {
@@ -213,6 +226,9 @@ impl Host for FlowHost {
 
     fn handle_timeout(&mut self, now: Instant) {
         self.flows.handle_timeout(now);
+        if let Some(outside) = &mut self.outside {
+            outside.handle_timeout(now);
+        }
         match &mut self.carrier {
             Carrier::Session { driver, .. } => {
                 if driver.endpoint.timeout().is_some_and(|at| at <= now) {
@@ -233,11 +249,17 @@ impl Host for FlowHost {
             Carrier::Gateway(gateway) => gateway.timeout(),
             Carrier::Relay(post) => post.timeout(),
         };
-        [carrier, self.flows.timeout()].into_iter().flatten().min()
+        let outside = self.outside.as_ref().and_then(Outside::timeout);
+        [carrier, self.flows.timeout(), outside].into_iter().flatten().min()
     }
 
     fn poll_transmit(&mut self, now: Instant, bytes: &mut Vec<u8>) -> Option<HostTransmit> {
         self.exchange(now);
+        if let Some(outside) = &mut self.outside
+            && let Some(transmit) = outside.poll_transmit(now, bytes)
+        {
+            return Some(transmit);
+        }
         match &mut self.carrier {
             Carrier::Links { sockets, turn, retry } => {
                 let next = self.leaving.pop_front().map(|(_, packet)| packet);
@@ -262,7 +284,7 @@ impl Host for FlowHost {
 }
 
 /// Returns the addresses of the station and of the drone, link by link.
-fn addresses(scenario: &Scenario) -> Result<[Vec<Ipv4Addr>; 2], String> {
+pub(super) fn addresses(scenario: &Scenario) -> Result<[Vec<Ipv4Addr>; 2], String> {
     let of = |name: &str| -> Result<Vec<Ipv4Addr>, String> {
         let missing = || format!("scenario {}: no host called {name}", scenario.name);
         let host = scenario.host(name).ok_or_else(missing)?;

@@ -9,6 +9,7 @@
 //! Receiver  order, delayed ACKs, SACK, DSACK
 //! LowRateRetry  a shim below a sender: what is not acknowledged is repeated
 //! Flows     the senders and receivers of one host;  FlowHost  carries their packets: links or a session
+//! Outside   flows of somebody else's beside a session, straight onto its first link
 //! FlowWorld two such hosts, flows between them, and a record of what they delivered
 //! ```
 //! It models: SACK with RACK-TLP, PRR, CUBIC with HyStart and NewReno, RTO with backoff, F-RTO, Eifel and
@@ -31,6 +32,7 @@ mod flows;
 mod host;
 mod hystart;
 mod low_rate;
+mod outside;
 mod receiver;
 mod recovery;
 mod reno;

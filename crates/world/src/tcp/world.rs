@@ -7,7 +7,9 @@ use proto::Source;
 use units::{Duration, Instant, Rate};
 
 use super::congestion::Congestion;
-use super::host::FlowHost;
+use super::flows::Flows;
+use super::host::{FlowHost, addresses};
+use super::outside::Outside;
 use super::receiver::{Receiver, WINDOW};
 use super::rtt::RTO_MIN;
 use super::sender::{Config, Sender, Statistics};
@@ -43,6 +45,8 @@ struct Flow {
     from: usize,
     sender: usize,
     receiver: usize,
+    /// Whether it is somebody else's, beside the session.
+    is_outside: bool,
     /// What the receiver's application has read, in total, and when.
     delivered: Vec<(Instant, u64)>,
 }
@@ -98,21 +102,38 @@ impl FlowWorld {
     /// Starts a flow whose sender is at the host of this place in the scenario; returns its number, from
     /// zero.
     pub fn start(&mut self, from: usize, options: FlowOptions) -> usize {
-        let flow = self.flows.len();
-        let end =
-            |host: usize, port: u16| SocketAddrV4::new(self.addresses[host], port + flow as u16);
-        let (source, destination) = (end(from, SOURCE_PORT), end(1 - from, DESTINATION_PORT));
-        let FlowOptions { congestion, mtu, bytes, window } = options;
-        let config = Config { source, destination, mtu, congestion, bytes, rto_min: RTO_MIN };
-        let now = self.world.host_now(from);
-        let receivers = &mut self.world.host_mut(1 - from).flows.receivers;
-        receivers.push(Receiver::new(destination, mtu, window));
-        let receiver = receivers.len() - 1;
-        let senders = &mut self.world.host_mut(from).flows.senders;
-        senders.push(Sender::new(now, config));
-        let sender = senders.len() - 1;
-        self.flows.push(Flow { from, sender, receiver, delivered: Vec::new() });
-        flow
+        self.add(from, options, false)
+    }
+
+    /// Lets flows of somebody else's share the first link's queues, straight onto it, whose applications are
+    /// `farther` from the hosts, each way.
+    ///
+    /// # Errors
+    /// When the scenario has no host called station or drone.
+    ///
+    /// # Panics
+    /// When there is no link between them.
+    pub fn let_share(&mut self, scenario: &Scenario, farther: Duration) -> Result<(), String> {
+        let [station, drone] = addresses(scenario)?.map(|of_host| of_host[0]);
+        for (name, own, peer) in [("station", station, drone), ("drone", drone, station)] {
+            let host = scenario.host(name).unwrap_or_default();
+            self.world.host_mut(host).outside = Some(Outside::new(own, peer, farther));
+        }
+        Ok(())
+    }
+
+    /// Starts a flow as [`Self::start`] does, beside the session; returns its number.
+    ///
+    /// # Panics
+    /// Where nobody may share the link ([`Self::let_share`]).
+    pub fn start_outside(&mut self, from: usize, options: FlowOptions) -> usize {
+        self.add(from, options, true)
+    }
+
+    /// Returns the bytes that both hosts handed to the link for flows beside the session.
+    pub fn outside_bytes(&self) -> u64 {
+        let sent = |host: usize| self.world.host(host).outside.as_ref().map_or(0, |one| one.sent);
+        sent(0) + sent(1)
     }
 
     /// Gives a flow that ends more bytes to send, as [`Sender::write`] does.
@@ -120,8 +141,8 @@ impl FlowWorld {
     /// # Panics
     /// When there is no such flow.
     pub fn write(&mut self, flow: usize, bytes: u64) {
-        let Flow { from, sender, .. } = self.flows[flow];
-        self.world.host_mut(from).flows.senders[sender].write(bytes);
+        let Flow { from, sender, is_outside, .. } = self.flows[flow];
+        self.ends_mut(from, is_outside).senders[sender].write(bytes);
     }
 
     /// Lets a flow send nothing new, as [`Sender::finish`] does.
@@ -129,8 +150,8 @@ impl FlowWorld {
     /// # Panics
     /// When there is no such flow.
     pub fn finish(&mut self, flow: usize) {
-        let Flow { from, sender, .. } = self.flows[flow];
-        self.world.host_mut(from).flows.senders[sender].finish();
+        let Flow { from, sender, is_outside, .. } = self.flows[flow];
+        self.ends_mut(from, is_outside).senders[sender].finish();
     }
 
     /// Sends a datagram of at most 65,507 bytes from one host to the other, beside the flows, by this way into the
@@ -154,7 +175,7 @@ impl FlowWorld {
             return true;
         };
         for flow in self.flows.iter_mut().filter(|flow| flow.from + host == 1) {
-            let receiver = &self.world.host(host).flows.receivers[flow.receiver];
+            let receiver = &self.world.host(host).ends(flow.is_outside).receivers[flow.receiver];
             let bytes = receiver.received_bytes();
             if bytes > flow.delivered.last().map_or(0, |(_, bytes)| *bytes) {
                 flow.delivered.push((step.at, bytes));
@@ -213,7 +234,34 @@ impl FlowWorld {
     /// # Panics
     /// When there is no such flow.
     pub fn sender(&self, flow: usize) -> &Sender {
-        let Flow { from, sender, .. } = self.flows[flow];
-        &self.world.host(from).flows.senders[sender]
+        let Flow { from, sender, is_outside, .. } = self.flows[flow];
+        &self.world.host(from).ends(is_outside).senders[sender]
+    }
+
+    fn add(&mut self, from: usize, options: FlowOptions, is_outside: bool) -> usize {
+        let flow = self.flows.len();
+        let end =
+            |host: usize, port: u16| SocketAddrV4::new(self.addresses[host], port + flow as u16);
+        let (source, destination) = (end(from, SOURCE_PORT), end(1 - from, DESTINATION_PORT));
+        let FlowOptions { congestion, mtu, bytes, window } = options;
+        let config = Config { source, destination, mtu, congestion, bytes, rto_min: RTO_MIN };
+        let now = self.world.host_now(from);
+        let receivers = &mut self.ends_mut(1 - from, is_outside).receivers;
+        receivers.push(Receiver::new(destination, mtu, window));
+        let receiver = receivers.len() - 1;
+        let senders = &mut self.ends_mut(from, is_outside).senders;
+        senders.push(Sender::new(now, config));
+        let sender = senders.len() - 1;
+        self.flows.push(Flow { from, sender, receiver, is_outside, delivered: Vec::new() });
+        flow
+    }
+
+    fn ends_mut(&mut self, host: usize, is_outside: bool) -> &mut Flows {
+        let host = self.world.host_mut(host);
+        match &mut host.outside {
+            Some(outside) if is_outside => &mut outside.flows,
+            None if is_outside => panic!("nobody may share the link"),
+            _ => &mut host.flows,
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! srtt_ms             median of what the sender had, ten times a second; of multipath TCP the first
 //!                     sub-flow's; of kcptun that to its own end
 //! wire_overhead       bytes that entered the links both ways ÷ payload
+//! outside_mbps        payload of the flow of somebody else's that shares the first link
 //! repair_share        repair symbols that a session sent ÷ packets of TCP
 //! jain                of several flows, how evenly they share; everything else is of all of them together
 //! request_…           requests of 1 kB, one each 200 ms: beside the flow, alone, and what it adds
@@ -77,7 +78,8 @@ pub(super) const OF_ALL: Figure = Figure::new("of_all", "of all links");
 pub(super) const SECONDS_WITH_DATA: Figure = Figure::new("seconds_with_data", "s with data");
 
 /// What results have beside these.
-pub(super) const MORE: [Figure; 11] = [
+pub(super) const MORE: [Figure; 12] = [
+    Figure::new("outside_mbps", "somebody else's"),
     Figure::new("ceiling_mbps", "ceiling").exact(),
     ACHIEVABLE,
     EFFICIENCY,
@@ -126,6 +128,7 @@ pub(super) fn row(
         "srtt_ms": rounded_option(median(&flow.srtt_ms), 2),
         "wire_overhead": rounded_option(overhead, 4),
         "repair_share": rounded_option(run.repair_share, 4),
+        "outside_mbps": rounded_option(run.outside_mbps, 4),
         "jain": rounded_option(jain, 4),
         "cpu_s": rounded_option(run.cpu_s, 2),
         "longest_gap_ms": rounded((gap.1 - gap.0) * 1e3, 0),
@@ -278,7 +281,8 @@ fn control(scene: &Scene, beside: &StreamRun) -> Value {
     let [up, down] = Direction::BOTH.map(|direction| {
         let ledger = beside.ledger(direction).stream(Stream::Control);
         let control = ControlFigures::new(ledger, scene.seconds, None);
-        json!({"control_missed": control.control_lost + control.control_late_100ms})
+        let missed = control.control_lost + control.control_late_100ms;
+        json!({"control_sent": control.control_sent, "control_missed": missed})
     });
     json!({"up": up, "down": down})
 }

@@ -20,6 +20,8 @@ pub(super) struct BulkRun {
     pub(super) requests: Option<Requests>,
     /// Bytes that entered the links while the flow lasted, both ways; none where they were not counted.
     pub(super) wire_bytes: Option<u64>,
+    /// What somebody else's flow on the first link had, Mbit/s, where there is one.
+    pub(super) outside_mbps: Option<f64>,
     /// Repair over what it repairs; none where nothing is coded.
     pub(super) repair_share: Option<f64>,
     /// Processor time of the programs that carry it while the flow lasted, both ends', seconds; none in the

@@ -97,7 +97,7 @@ pub(crate) struct BulkLossyArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "cubic,reno,bbr")]
     cc: Vec<Cc>,
     /// What the links are like; `outage` and `one-dies` last until ten seconds after the return, `requests`
-    /// twice as long as the flow, and `veth` (`--emu`) lets schemes run in turn.
+    /// twice as long as the flow, `outside` and `outside-far` (`--sim`) share the first link with somebody else's flow, and `veth` (`--emu`) lets schemes run in turn.
     #[arg(
         long,
         value_delimiter = ',',
@@ -123,6 +123,11 @@ pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
         Mode::Emu => DESCRIPTION.emu,
     };
     let schemes = args.run.schemes(known)?;
+    let of_world = args.points.iter().find(|point| point.outside().is_some());
+    if let Some(point) = of_world.filter(|_| args.run.mode() == Mode::Emu) {
+        let what = format!("--points {}: in the world only (--sim)", point.name());
+        return Err(Failure::Usage(what));
+    }
     let scenes = scenes(args)?;
     let course = Course {
         experiment: DESCRIPTION.experiment,

@@ -28,6 +28,8 @@ const AFTER_S: f64 = 10.0;
 /// Control messages each second, each way, beside the flow over recorded links, and their bytes.
 const CONTROL_HZ: f64 = 50.0;
 const CONTROL_BYTES: u64 = 100;
+/// How much longer the way of somebody else's flow is, each way, where it is longer.
+const FARTHER_MS: u64 = 40;
 /// Between the end of the flow and the requests without it: its queues are empty then, seconds.
 const PAUSE_S: f64 = 2.0;
 /// From when on a flow counts as steady, seconds.
@@ -56,6 +58,10 @@ pub(super) enum Point {
     Two,
     /// The links of `lossy`, and requests of 1 kB beside the flow and after it.
     Requests,
+    /// The links of `clean`, the first shared with a plain TCP flow of somebody else's, and control beside ours.
+    Outside,
+    /// The same, and that flow's way is 40 ms longer each way.
+    OutsideFar,
     /// Two plain cables in place of links: what the processors carry. Schemes run in turn.
     Veth,
 }
@@ -98,7 +104,18 @@ impl Point {
             Self::OneDies => "one-dies",
             Self::Two => "two",
             Self::Requests => "requests",
+            Self::Outside => "outside",
+            Self::OutsideFar => "outside-far",
             Self::Veth => "veth",
+        }
+    }
+
+    /// Returns how much longer the way of somebody else's flow is, each way, where one shares the first link.
+    pub(super) fn outside(self) -> Option<Duration> {
+        match self {
+            Self::Outside => Some(Duration::ZERO),
+            Self::OutsideFar => Some(Duration::from_millis(FARTHER_MS)),
+            _ => None,
         }
     }
 
@@ -127,7 +144,9 @@ impl Point {
             Self::Veth => each(&|model| *model = LinkModel::default()),
             Self::Loss5 => each(&|model| model.loss.independent = 0.05),
             Self::Loss10 => each(&|model| model.loss.independent = 0.1),
-            Self::Clean => each(&|model| model.loss.independent = 0.0),
+            Self::Clean | Self::Outside | Self::OutsideFar => {
+                each(&|model| model.loss.independent = 0.0);
+            }
             Self::Long => each(&|model| {
                 model.delay = Delay::Fixed(Duration::from_millis(150));
                 model.rate = netem::LinkRate::Constant(Rate::from_mbps(4.0));
@@ -145,7 +164,8 @@ impl Point {
             }
         }
         let seconds = silence.map_or(seconds, |(_, end)| end + AFTER_S);
-        Ok(vec![Scene::new(self, scenario, seconds, silence, 0.0)?])
+        let control_hz = if self.outside().is_some() { CONTROL_HZ } else { 0.0 };
+        Ok(vec![Scene::new(self, scenario, seconds, silence, control_hz)?])
     }
 }
 

@@ -131,6 +131,7 @@ impl Running {
                 .wire_bytes
                 .zip(before.wire_bytes)
                 .map(|(after, before)| after - before),
+            outside_mbps: None,
             repair_share: after.repair_share,
             cpu_s: cpu.map(Duration::as_secs_f64),
         })

@@ -24,6 +24,8 @@ use crate::testbed::{Direction, Recording, Stamp, Stream, WireBytes};
 const LEAD_IN: Duration = Duration::from_secs(5);
 /// The rate of repeats in place of what TCP does not send [FlowCode §V].
 pub(super) const RETRY_RATE: Rate = Rate::from_bps(10_000);
+/// What the world puts around a packet on a link.
+const DATAGRAM_HEADERS: usize = 28;
 /// How often the sender's round-trip time is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -61,20 +63,34 @@ pub(super) fn run_flow(
     let scenario = &scenario;
     let mut world = FlowWorld::new(scenario, hosts, &calm(seed));
     let (start, places) = (Instant::ZERO + LEAD_IN, Places::of(scenario)?);
+    if let Some(farther) = scene.point.outside() {
+        world.let_share(scenario, farther)?;
+    }
     world.world.begin(start);
     // Where no link carries anything yet, the session goes on trying while the flow does.
     world.connect(start);
     let mut run = Run::new(world, scene, session, places, congestion, start)?;
     run.run_until(start);
-    let wire = |run: &Run<'_>| -> u64 {
-        let all = wire_bytes(&run.world.world, scenario, places);
-        all.iter().map(|wire| wire.entered()).sum()
-    };
-    let before = wire(&run);
     let mtu = if scheme == Scheme::TCP_LRR { LINK_MTU } else { TUNNEL_MTU } as usize;
     let options = FlowOptions { congestion, mtu, ..FlowOptions::default() };
-    let numbers: Vec<usize> =
-        (0..scene.flows).map(|_| run.world.start(places.drone, options)).collect();
+    Ok(Ok(flow_through(run, scenario, options)))
+}
+
+/// Lets the flows run, and somebody else's beside them where there is one, and reads what came of it.
+fn flow_through(mut run: Run<'_>, scenario: &Scenario, options: FlowOptions) -> BulkRun {
+    let wire = |run: &Run<'_>| -> u64 {
+        let all = wire_bytes(&run.world.world, scenario, run.places);
+        let all: u64 = all.iter().map(|wire| wire.entered()).sum();
+        all - run.world.outside_bytes()
+    };
+    let (scene, start, drone) = (run.scene, run.start, run.places.drone);
+    let before = wire(&run);
+    let numbers: Vec<usize> = (0..scene.flows).map(|_| run.world.start(drone, options)).collect();
+    let other = scene.point.outside().map(|_| {
+        let mtu = LINK_MTU as usize - DATAGRAM_HEADERS;
+        let options = FlowOptions { mtu, ..FlowOptions::default() };
+        run.world.start_outside(drone, options)
+    });
     let end = start + Duration::from_secs_f64(scene.seconds);
     let mut flows = vec![Flow::new(scene.seconds); scene.flows];
     while run.world.world.now() < end {
@@ -95,15 +111,17 @@ pub(super) fn run_flow(
         flow.timeouts = Some(statistics.rto_timeouts);
         run.world.finish(*number);
     }
-    let wire_bytes = wire(&run) - before;
-    let drone = run.world.world.host(places.drone);
-    let status = drone.status(run.world.world.host_now(places.drone));
+    let wire_bytes = Some(wire(&run) - before);
+    let outside_mbps = other.map(|flow| run.world.goodput(flow, start, end).as_bps() as f64 / 1e6);
+    if let Some(flow) = other {
+        run.world.finish(flow);
+    }
+    let status = run.world.world.host(drone).status(run.world.world.host_now(drone));
     let repair_share = status.and_then(|status| repair::of_session(&status.tunnel));
     run.run_until(start + Duration::from_secs_f64(scene.end()) + DRAIN);
     let (flow, each) = Flow::together(flows);
     let (beside, requests) = run.finish();
-    let wire_bytes = Some(wire_bytes);
-    Ok(Ok(BulkRun { flow, each, beside, requests, wire_bytes, repair_share, cpu_s: None }))
+    BulkRun { flow, each, beside, requests, wire_bytes, outside_mbps, repair_share, cpu_s: None }
 }
 
 /// Returns the first link alone, and hosts on it that repeat what is not acknowledged.
@@ -274,6 +292,18 @@ mod tests {
         assert!(of("jain") > 0.5 && of("goodput_mbps") > 15.0, "{row}");
         assert_eq!(of("repair_share"), 0.0);
         assert!((1.0..1.3).contains(&of("wire_overhead")), "{row}");
+    }
+
+    #[test]
+    fn somebody_elses_flow_shares_the_first_link_and_its_bytes_are_not_ours() {
+        let row = figures(Point::Outside, Scheme::FULMAR);
+        let of = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
+        // Both together have what the links carry.
+        let both = of("outside_mbps") + of("goodput_mbps");
+        assert!(of("outside_mbps") > 1.0 && (18.0..28.5).contains(&both), "{row}");
+        assert!((1.0..1.3).contains(&of("wire_overhead")), "{row}");
+        assert_eq!(row["down"]["control_sent"], 200);
+        assert!(figures(Point::Clean, Scheme::FULMAR)["outside_mbps"].is_null());
     }
 
     #[test]

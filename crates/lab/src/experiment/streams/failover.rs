@@ -272,6 +272,7 @@ struct Figures {
     moves_ms: Vec<f64>,
     gaps_ms: Vec<f64>,
     never_moved: usize,
+    wire_bytes: u64,
 }
 
 impl Figures {
@@ -296,6 +297,7 @@ impl Figures {
         }
         self.gaps_ms.extend(data_gaps_ms(data, &scene.deaths));
         self.deaths += scene.deaths.len();
+        self.wire_bytes += run.wire_bytes();
     }
 
     fn result(mut self, fault: Fault, scheme: Scheme) -> Value {
@@ -305,16 +307,19 @@ impl Figures {
             control.control_max_ms.map(|slowest| rounded((slowest - survivor).max(0.0), 3))
         };
         let worse = up.worse(down);
+        let missed = up.miss_share().max(down.miss_share());
         self.moves_ms.sort_by(f64::total_cmp);
         merged([
             json!({"fault": fault, "scheme": scheme, "deaths": self.deaths}),
             json!(worse),
             json!({
+                "control_miss_share": rounded(missed, 6),
                 "control_excess_ms": excess(&worse),
                 "data_move_p50_ms": rounded_option(percentile(&self.moves_ms, 0.5), 3),
                 "data_move_max_ms": rounded_option(maximum(&self.moves_ms), 3),
                 "data_gap_max_ms": rounded_option(maximum(&self.gaps_ms), 3),
                 "data_never_moved": self.never_moved,
+                "wire_bytes": self.wire_bytes,
                 "up": up,
                 "down": down,
             }),

@@ -1,7 +1,7 @@
 //! `thin-links`: control over links thinner than what is to be said, at one rate after the other.
 //!
 //! ```text
-//! links    two (or one) of the rate, 30 and 40 ms, queues of 16 kB, no loss
+//! links    two (or one) of the rate, 30 and 40 ms, queues of 16 kB, no loss unless asked for
 //! counted  50 messages of 100 bytes a second each way, each of which counts: 40 kbit/s of payload
 //! live     50 set-points of 50 bytes a second each way, of which the newest counts, and five commands
 //! ```
@@ -10,13 +10,13 @@
 use std::path::Path;
 
 use clap::Args;
-use netem::{Delay, LinkModel, LinkRate, QueueLimit, Scenario};
+use netem::{Delay, LinkModel, LinkRate, LossModel, QueueLimit, Scenario};
 use serde::Serialize;
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use super::Description;
-use crate::arguments::{RunArgs, positive, seeds_shown};
+use crate::arguments::{RunArgs, loss, positive, seeds_shown};
 use crate::chart::{SweepCase, SweepChart, SweepCurve};
 use crate::experiment::streams::figures::{
     CONTROL_GAP, CONTROL_LATE, CONTROL_LOST, CONTROL_P99, CONTROL_SENT, FIGURES, LIVE_AGE_MAX,
@@ -80,6 +80,9 @@ pub(crate) struct ThinLinksArgs {
     #[arg(long, default_value_t = 2, value_name = "N",
           value_parser = clap::value_parser!(u8).range(1..=2))]
     links: u8,
+    /// Random loss of each link, each way, 0 to below 1.
+    #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = loss)]
+    loss: f64,
     /// How long packets are sent, seconds.
     #[arg(long, default_value_t = 60.0, value_name = "S", value_parser = positive)]
     seconds: f64,
@@ -120,7 +123,7 @@ pub(super) fn run(args: &ThinLinksArgs) -> Result<Report, Failure> {
     for case in Case::BOTH {
         for kbps in &args.rates_kbps {
             tell(format_args!("thin-links --sim: {kbps} kbit/s, {}", seeds_shown((first, last))));
-            let scenario = links(*kbps, args.links, args.seconds);
+            let scenario = links(args, *kbps);
             let workload = case.workload(args.seconds);
             for scheme in &schemes {
                 let mut by_seed = Vec::new();
@@ -139,6 +142,7 @@ pub(super) fn run(args: &ThinLinksArgs) -> Result<Report, Failure> {
         "links": args.links,
         "delays_ms": DELAYS_MS,
         "queue_bytes": QUEUE_BYTES,
+        "loss": args.loss,
         "counted": Case::Counted.workload(args.seconds),
         "live": Case::Live.workload(args.seconds),
         "figures": "the worse of both directions; wire_share of the fuller one",
@@ -147,15 +151,16 @@ pub(super) fn run(args: &ThinLinksArgs) -> Result<Report, Failure> {
 }
 
 /// Returns links of a rate.
-fn links(kbps: f64, count: u8, seconds: f64) -> Scenario {
+fn links(args: &ThinLinksArgs, kbps: f64) -> Scenario {
     let model = |delay| LinkModel {
         delay: Delay::Fixed(Duration::from_millis(delay)),
         rate: LinkRate::Constant(Rate::from_mbps(kbps / 1e3)),
+        loss: LossModel { independent: args.loss, ..LossModel::default() },
         queue: QueueLimit { packets: None, bytes: Some(QUEUE_BYTES) },
         ..LinkModel::default()
     };
-    let delays = DELAYS_MS.iter().take(count.into()).enumerate();
-    delays.fold(Scenario::new(DESCRIPTION.experiment, seconds), |links, (index, delay)| {
+    let delays = DELAYS_MS.iter().take(args.links.into()).enumerate();
+    delays.fold(Scenario::new(DESCRIPTION.experiment, args.seconds), |links, (index, delay)| {
         links.link(&format!("link{index}"), "drone", "station", &model(*delay))
     })
 }
@@ -169,11 +174,13 @@ fn figures(args: &ThinLinksArgs, case: Case, kbps: f64, scheme: Scheme, run: &St
         |direction| LiveFigures::new(run.ledger(direction).stream(Stream::Live), args.seconds);
     let carries = kbps * 1e3 / 8.0 * args.seconds * f64::from(args.links);
     let entered = run.wire.iter().map(|wire| wire.entered()).max().unwrap_or(0);
-    let control = control(Direction::Up).worse(control(Direction::Down));
+    let ways = Direction::BOTH.map(control);
+    let missed = ways.map(|way| way.miss_share());
+    let control = ways[0].worse(ways[1]);
     merged([
         json!({"case": case, "rate_kbps": kbps, "scheme": scheme}),
         json!(control),
-        json!({"control_miss_share": rounded(control.miss_share(), 6)}),
+        json!({"control_miss_share": rounded(missed[0].max(missed[1]), 6)}),
         json!(live(Direction::Up).worse(live(Direction::Down))),
         json!({
             "wire_bytes": run.wire_bytes(),
@@ -200,8 +207,9 @@ fn draw(
     let chart = SweepChart {
         title: "Control over links thinner than what is to be said".to_owned(),
         subtitle: format!(
-            "{}, queues of 16 kB, no loss; the worse direction; in the deterministic world",
-            if args.links == 1 { "One link of 30 ms" } else { "Two links of 30 and 40 ms" }
+            "{}, queues of 16 kB, {}; the worse direction; in the deterministic world",
+            if args.links == 1 { "One link of 30 ms" } else { "Two links of 30 and 40 ms" },
+            if args.loss == 0.0 { "no loss".to_owned() } else { format!("{} lost", args.loss) }
         ),
         parameter: "kbit/s of each link".to_owned(),
         values: args.rates_kbps.clone(),
