@@ -124,6 +124,7 @@ scorecard:
 	@scripts/setup build
 	$(CARGO) build --release --locked -p fulmar-lab
 	$(TARGET)/release/fulmar-lab scorecard --out $(TARGET)/scorecard.toml >/dev/null
+	@! grep '^# SKIPPED' $(TARGET)/scorecard.toml || { echo 'make scorecard: not written, as scenes are missing'; exit 1; }
 	-$(TARGET)/release/fulmar-lab scorecard --card $(TARGET)/scorecard.toml --against experiments/scorecard.toml
 	cp $(TARGET)/scorecard.toml experiments/scorecard.toml
 

@@ -30,6 +30,7 @@ mod swarm;
 mod sweep;
 mod testbed;
 mod traces;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ use toml_edit::{DocumentMut, InlineTable, value};
 use super::Outcome;
 use super::row::Row;
 use crate::report::{Mode, rounded};
+use crate::whole_file;
 
 /// Characters of a date without the time of day.
 const DATE: usize = 10;
@@ -50,9 +51,7 @@ pub(super) fn record_anew(file: &Path, outcome: &Outcome, rows: &[Row]) -> Resul
     }
     made.insert("seconds", rounded(outcome.seconds, 1).into());
     document["recorded"] = value(made);
-    let whole = file.with_extension("toml.new");
-    fs::write(&whole, document.to_string()).map_err(|error| named(&error))?;
-    fs::rename(&whole, file).map_err(|error| named(&error))
+    whole_file::write(file, document.to_string().as_bytes())
 }
 
 /// Returns the day, by the clock of this machine.

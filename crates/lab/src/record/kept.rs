@@ -3,21 +3,19 @@
 //! ```text
 //! DIR/conclone-fig5-lifetime.json   what it came to, under the key of what made it
 //! ```
-//! The key is a hash of the program, of what it is given, and of the files that this names: another build, a file that runs
-//! something else now, or other recordings, and it is run again. Each file is written under another name first: it is whole, or
-//! not there.
+//! The key is a hash of the program, of what it is given, of the files that this names with all that lies beside them, and of the
+//! recordings: another build, a file that runs something else now, another table of rates or other recordings, and it is run again.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use blake2::{Blake2s256, Digest};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use super::Outcome;
 use crate::sweep::CODE;
 use crate::traces::folder;
+use crate::whole_file;
 
 /// The directory of what is kept.
 pub(super) struct Kept {
@@ -42,20 +40,22 @@ impl Kept {
             .map_err(|error| format!("--resume: make {}: {error}", directory.display()))?;
         let program = std::env::current_exe().and_then(fs::read);
         let program = program.map_err(|error| format!("--resume: read this program: {error}"))?;
-        let program = Blake2s256::new().chain_update(CODE).chain_update(program);
+        let mut program = Blake2s256::new().chain_update(CODE).chain_update(program);
+        for set in folders_of(&folder()) {
+            add_folder(&mut program, &set);
+        }
         Ok(Self { directory: directory.to_owned(), program })
     }
 
     /// Returns the key of what a program makes of these words.
     pub(super) fn key(&self, words: &[String]) -> String {
         let mut hash = self.program.clone();
-        let recordings = folder();
-        add(&mut hash, recordings.display().to_string().as_bytes());
-        add(&mut hash, &[u8::from(recordings.is_dir())]);
         for word in words {
             add(&mut hash, word.as_bytes());
-            if let Ok(bytes) = fs::read(word) {
-                add(&mut hash, &bytes);
+            let file = Path::new(word);
+            // A scenario names tables that lie beside it.
+            if let Some(beside) = file.parent().filter(|_| file.is_file()) {
+                add_folder(&mut hash, beside);
             }
         }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -73,16 +73,10 @@ impl Kept {
     /// # Errors
     /// Names what cannot be written.
     pub(super) fn put(&self, file: &Path, key: &str, outcome: &Outcome) -> Result<(), String> {
-        let place = self.place(file);
-        let named = |error: &dyn core::fmt::Display| {
-            format!("--resume: write {}: {error}", place.display())
-        };
         let entry = Entry { key: key.to_owned(), outcome };
-        let text = serde_json::to_string(&entry).map_err(|error| named(&error))?;
-        let mut whole = NamedTempFile::new_in(&self.directory).map_err(|error| named(&error))?;
-        whole.write_all(text.as_bytes()).map_err(|error| named(&error))?;
-        whole.persist(&place).map_err(|error| named(&error))?;
-        Ok(())
+        let text = serde_json::to_string(&entry).map_err(|error| format!("--resume: {error}"))?;
+        let written = whole_file::write(&self.place(file), text.as_bytes());
+        written.map_err(|error| format!("--resume: {error}"))
     }
 
     /// Returns where what a file came to has its place: by the name of the file and that of its folder.
@@ -94,6 +88,28 @@ impl Kept {
         let (folder, stem) = (last(whole.parent()), last(Some(&whole)));
         self.directory.join(format!("{folder}-{stem}.json"))
     }
+}
+
+/// Adds the names of a folder's files and what is in them, in an order that does not change.
+fn add_folder(hash: &mut Blake2s256, folder: &Path) {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort_unstable();
+    for file in files {
+        add(hash, file.as_os_str().as_encoded_bytes());
+        add(hash, &fs::read(&file).unwrap_or_default());
+    }
+}
+
+/// Returns a folder, and those in it.
+fn folders_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let inner = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
+    let mut all: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(inner).collect();
+    all.sort_unstable();
+    all
 }
 
 /// Adds a piece with its length.
@@ -136,6 +152,9 @@ mod tests {
         assert!(kept.get(&record, &other).is_none(), "something else is run");
         fs::write(&scenario, "2").expect("written");
         assert!(kept.get(&record, &kept.key(&with_file)).is_none(), "it names another file now");
+        fs::write(&scenario, "1").expect("written");
+        fs::write(folder.path().join("rates.csv"), "0,1").expect("written");
+        assert!(kept.get(&record, &kept.key(&with_file)).is_none(), "another table lies beside it");
         fs::write(kept.place(&record), "{\"key\": \"").expect("written");
         assert!(kept.get(&record, &key).is_none(), "what is broken is run again");
     }

@@ -15,6 +15,7 @@ use toml_edit::{Document, Item, Table};
 
 use crate::arguments::parse_seeds;
 use crate::statistics::median;
+use crate::whole_file;
 
 /// What the file says of itself.
 const HEAD: &str = "\
@@ -128,10 +129,7 @@ impl Card {
     /// # Errors
     /// Names the file, and why it could not be written.
     pub(super) fn write(&self, path: &Path) -> Result<(), String> {
-        let named = |error: std::io::Error| format!("write {}: {error}", path.display());
-        let whole = path.with_extension("toml.new");
-        fs::write(&whole, self.to_text()).map_err(named)?;
-        fs::rename(&whole, path).map_err(named)
+        whole_file::write(path, self.to_text().as_bytes())
     }
 
     /// Returns the cells by their keys.
@@ -219,7 +217,7 @@ fn values_of(item: &Item, (first, last): (u64, u64)) -> Option<Vec<f64>> {
         value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
     };
     let values: Vec<f64> = item.as_array()?.iter().map(number).collect::<Option<_>>()?;
-    (values.len() as u64 == last - first + 1).then_some(values)
+    (Some(values.len() as u64) == (last - first).checked_add(1)).then_some(values)
 }
 
 #[cfg(test)]

@@ -207,7 +207,7 @@ impl Figure {
         }
     }
 
-    /// A share, in percent; one message of 3,000, and a hundredth of what is missed, is none.
+    /// A share, in percent; one message of 3,000 is none.
     const fn percent(name: &'static str) -> Self {
         Self {
             times: 100.0,

@@ -30,6 +30,9 @@ use sys::print::{print, tell};
 /// The seeds of a card unless said.
 const SEEDS: (u64, u64) = (1, 3);
 
+/// More than these nobody waits for.
+const SEEDS_MAX: u64 = 1_000;
+
 /// The arguments of the scorecard.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ScorecardArgs {
@@ -71,6 +74,10 @@ pub(crate) fn run_command(args: &ScorecardArgs) -> Result<ExitCode, Failure> {
     }
     let scenes = chosen(&args.scenes).map_err(Failure::Usage)?;
     let names: Vec<&str> = scenes.iter().map(|scene| scene.name).collect();
+    if let Some((first, last)) = args.seeds.filter(|(first, last)| last - first >= SEEDS_MAX) {
+        let count = u128::from(last - first) + 1;
+        return Err(Failure::Usage(format!("--seeds: {count} are more than {SEEDS_MAX}")));
+    }
     let then = args.against.as_deref().map(Card::read).transpose().map_err(Failure::Usage)?;
     let card = match &args.card {
         Some(path) => {

@@ -9,20 +9,17 @@
 //! and is on the disk before it gets its place.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::{Builder, NamedTempFile};
 
 use super::plan::{Plan, Task};
+use crate::whole_file::{self, UNFINISHED};
 
 const DESCRIPTION: &str = "sweep.json";
 const POINTS: &str = "points";
 const FAILED: &str = "failed";
-/// How files begin that have no place yet.
-const UNFINISHED: &str = ".unfinished-";
 /// Older than this they are what a killed process left behind.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 
@@ -49,7 +46,7 @@ impl Folder {
             serde_json::to_string_pretty(&plan.description()).map_err(|error| error.to_string())?;
         match std::fs::read_to_string(&place) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                folder.put(&place, (text + "\n").as_bytes())?;
+                whole_file::write(&place, (text + "\n").as_bytes())?;
             }
             Err(error) => return Err(format!("read {}: {error}", place.display())),
             Ok(there) => {
@@ -89,7 +86,7 @@ impl Folder {
     /// # Errors
     /// When they cannot be written.
     pub(crate) fn keep(&self, task: Task, bytes: &[u8]) -> Result<(), String> {
-        self.put(&self.path.join(POINTS).join(file_name(task)), bytes)?;
+        whole_file::write(&self.path.join(POINTS).join(file_name(task)), bytes)?;
         // What failed before has not failed now.
         let _ = std::fs::remove_file(self.failure(task));
         Ok(())
@@ -105,28 +102,11 @@ impl Folder {
             "sweep": plan.hash(), "code": super::plan::CODE,
             "point": task.point, "values": values, "seed": task.seed, "why": why,
         });
-        self.put(&self.failure(task), format!("{text}\n").as_bytes())
+        whole_file::write(&self.failure(task), format!("{text}\n").as_bytes())
     }
 
     fn failure(&self, task: Task) -> PathBuf {
         self.path.join(FAILED).join(file_name(task)).with_extension("json")
-    }
-
-    /// Writes a file whole, or not at all.
-    fn put(&self, place: &Path, bytes: &[u8]) -> Result<(), String> {
-        let write = || -> std::io::Result<NamedTempFile> {
-            let beside = place.parent().unwrap_or(&self.path);
-            let mut file = Builder::new().prefix(UNFINISHED).tempfile_in(beside)?;
-            file.write_all(bytes)?;
-            // Others on a cluster's file system are to read it.
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-            file.as_file().set_permissions(mode)?;
-            file.as_file().sync_all()?;
-            Ok(file)
-        };
-        let failed = |error: std::io::Error| format!("write {}: {error}", place.display());
-        write().map_err(failed)?.persist(place).map_err(|error| failed(error.error))?;
-        Ok(())
     }
 
     /// Removes what killed processes have left behind.

@@ -17,7 +17,7 @@ use super::links::{DELAYS_MS, Hop, Times};
 use crate::experiment::streams::figures::{ControlFigures, LiveFigures, Span, oldest_ms};
 use crate::experiment::streams::ledger::{StreamLedger, StreamRun};
 use crate::experiment::streams::sim::LEAD_IN;
-use crate::report::{merged, rounded, rounded_option};
+use crate::report::{merged, rounded_option};
 use crate::scheme::Scheme;
 use crate::testbed::end::End;
 use crate::testbed::{Direction, Stream};
@@ -88,7 +88,6 @@ pub(super) fn figures(
     let control = Direction::BOTH
         .map(|direction| ControlFigures::new(of(direction, Stream::Control), times.seconds, None));
     let in_time = control.map(|one| one.control_sent - one.control_lost - one.control_late_100ms);
-    let missed = control.map(|one| one.miss_share());
     let stale = Direction::BOTH.map(|direction| {
         stale(of(direction, Stream::Control), Policy::DECLARED)
             + stale(of(direction, Stream::Live), Policy::LIVE)
@@ -109,7 +108,7 @@ pub(super) fn figures(
         json!(up.worse(down)),
         json!({
             "control_in_time": in_time.into_iter().min(),
-            "control_miss_share": rounded(missed[0].max(missed[1]), 6),
+            "control_miss_share": up.worse_miss_share(&down),
         }),
         json!(live[0].worse(live[1])),
         json!({

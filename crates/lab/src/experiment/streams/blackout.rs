@@ -168,7 +168,7 @@ impl Blackout {
         merged([
             json!({"scheme": scheme}),
             json!(worse),
-            json!({"control_miss_share": rounded(worse.miss_share(), 6)}),
+            json!({"control_miss_share": control_up.worse_miss_share(&control_down)}),
             self.live_figures(up, down),
             self.video_figures(down),
             json!({

@@ -307,13 +307,12 @@ impl Figures {
             control.control_max_ms.map(|slowest| rounded((slowest - survivor).max(0.0), 3))
         };
         let worse = up.worse(down);
-        let missed = up.miss_share().max(down.miss_share());
         self.moves_ms.sort_by(f64::total_cmp);
         merged([
             json!({"fault": fault, "scheme": scheme, "deaths": self.deaths}),
             json!(worse),
             json!({
-                "control_miss_share": rounded(missed, 6),
+                "control_miss_share": up.worse_miss_share(&down),
                 "control_excess_ms": excess(&worse),
                 "data_move_p50_ms": rounded_option(percentile(&self.moves_ms, 0.5), 3),
                 "data_move_max_ms": rounded_option(maximum(&self.moves_ms), 3),

@@ -187,10 +187,15 @@ impl ControlFigures {
         }
     }
 
-    /// Returns the share of messages that were lost or late.
+    /// Returns the share of one direction's messages that were lost or late.
     pub(crate) fn miss_share(&self) -> f64 {
         let missed = self.control_lost + self.control_late_100ms;
         missed as f64 / self.control_sent.max(1) as f64
+    }
+
+    /// Returns that of the worse of two directions: what the one lost and what came late in the other is no share of anything.
+    pub(crate) fn worse_miss_share(&self, other: &Self) -> f64 {
+        rounded(self.miss_share().max(other.miss_share()), 6)
     }
 }
 

@@ -175,12 +175,11 @@ fn figures(args: &ThinLinksArgs, case: Case, kbps: f64, scheme: Scheme, run: &St
     let carries = kbps * 1e3 / 8.0 * args.seconds * f64::from(args.links);
     let entered = run.wire.iter().map(|wire| wire.entered()).max().unwrap_or(0);
     let ways = Direction::BOTH.map(control);
-    let missed = ways.map(|way| way.miss_share());
     let control = ways[0].worse(ways[1]);
     merged([
         json!({"case": case, "rate_kbps": kbps, "scheme": scheme}),
         json!(control),
-        json!({"control_miss_share": rounded(missed[0].max(missed[1]), 6)}),
+        json!({"control_miss_share": ways[0].worse_miss_share(&ways[1])}),
         json!(live(Direction::Up).worse(live(Direction::Down))),
         json!({
             "wire_bytes": run.wire_bytes(),

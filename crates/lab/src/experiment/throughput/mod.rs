@@ -208,9 +208,9 @@ fn control_beside(run: &StreamRun, workload: &Workload) -> Value {
             let ledger = run.ledger(direction).stream(Stream::Control);
             ControlFigures::new(ledger, workload.seconds, None)
         };
-        let worse = of(Direction::Up).worse(of(Direction::Down));
-        let share = json!({"control_miss_share": rounded(worse.miss_share(), 6)});
-        merged([json!(worse), share])
+        let (up, down) = (of(Direction::Up), of(Direction::Down));
+        let share = json!({"control_miss_share": up.worse_miss_share(&down)});
+        merged([json!(up.worse(down)), share])
     })
 }
 
