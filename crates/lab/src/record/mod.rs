@@ -123,6 +123,9 @@ pub(crate) struct Figure {
     key: String,
     /// What the paper prints.
     paper: Option<f64>,
+    /// What it says of that.
+    #[serde(default)]
+    paper_is: PaperIs,
     /// What it would be if there were nothing in the paper's claim: an interval that holds this and the paper's decides nothing.
     no_effect: Option<f64>,
     /// What we measured when the file was written.
@@ -131,6 +134,19 @@ pub(crate) struct Figure {
     at_most: Option<f64>,
     /// What it must reach.
     at_least: Option<f64>,
+}
+
+/// What a paper's figure is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PaperIs {
+    /// What was measured.
+    #[default]
+    Measured,
+    /// "Over": what was measured is more.
+    Exceeded,
+    /// "Under": what was measured is less.
+    Undercut,
 }
 
 /// What a file has to be run, or read.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Figure, Outcome, Record};
+use super::{Figure, Outcome, PaperIs, Record};
 use crate::doubt::Doubtful;
 use crate::report::{Mode, field};
 use crate::statistics::{median, median_interval};
@@ -121,14 +121,22 @@ impl Figure {
         Some(Interval { ends: median_interval(&figures)?, of: median(&figures)? })
     }
 
-    /// Says whether a figure is the paper's. One figure without an interval tells how far off it is, and no more.
+    /// Says whether a figure is the paper's, or on the side of it that the paper says. One figure without an interval tells how far
+    /// off it is, and no more.
     fn verdict(&self, paper: f64, now: f64, interval: Option<Interval>) -> String {
         let Some(Interval { ends: (low, high), of }) = interval else {
             return format!("{}, no interval", self.off(paper, now));
         };
         let holds = |value: f64| (low..=high).contains(&value);
+        let is_claimed = match self.paper_is {
+            PaperIs::Measured => false,
+            PaperIs::Exceeded => low > paper,
+            PaperIs::Undercut => high < paper,
+        };
         match holds(paper) {
+            _ if is_claimed => AGREES.to_owned(),
             true if self.no_effect.is_some_and(holds) => UNDECIDED.to_owned(),
+            true if self.paper_is != PaperIs::Measured => UNDECIDED.to_owned(),
             true => AGREES.to_owned(),
             false => format!("{DIFFERS}: {}", self.off(paper, of)),
         }
@@ -191,6 +199,15 @@ mod tests {
         assert_eq!(of(60, "by_seed").verdict, UNDECIDED, "it may be nothing");
         assert_eq!(of(30, "by_seed").verdict, "differs: reversed, -25.500");
         let figure = Figure { no_effect: None, ..figure };
+        let claim = |paper_is, first| {
+            let seeds: Vec<Value> = (first..first + 20).map(|s| json!({"s": s})).collect();
+            let figure = Figure { paper_is, ..figure.clone() };
+            figure.row(&[json!({"scheme": "tcp", "s": first + 10, "by_seed": seeds})]).verdict
+        };
+        assert_eq!(claim(PaperIs::Exceeded, 70), AGREES);
+        assert_eq!(claim(PaperIs::Exceeded, 61), UNDECIDED, "some are more, some are less");
+        assert_eq!(claim(PaperIs::Undercut, 70), "differs: +16.9 %");
+        assert_eq!(claim(PaperIs::Undercut, 40), AGREES);
         let single = figure.row(&[json!({"scheme": "tcp", "s": 68})]);
         assert_eq!(single.verdict, "+0.0 %, no interval");
         let pooled = json!({"scheme": "tcp", "s": 99, "by_seed": vec![json!({"s": 34.0}); 6]});

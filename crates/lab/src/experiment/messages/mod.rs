@@ -226,7 +226,7 @@ fn run_sim(name: &str, point: &LrtParameters) -> Result<Vec<LrtRow>, Failure> {
             ));
             let run = |seed| run_messages(point, *scheme, *loss, seed);
             let logs = (first..=last).map(run).collect::<Result<Vec<_>, String>>()?;
-            rows.push(LrtRow::new(point, *scheme, *loss, &logs));
+            rows.push(LrtRow::of_seeds(point, *scheme, *loss, &logs, first));
         }
     }
     Ok(rows)

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use units::{Duration, Rate};
 
 use crate::doubt::at_best;
-use crate::report::{rounded, rounded_option};
+use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::statistics::percentile;
 
@@ -275,6 +275,9 @@ pub(crate) struct LrtRow {
     pub(crate) sent_bytes_per_byte: f64,
     /// Datagrams on the way back, per message.
     pub(crate) returned_per_message: f64,
+    /// The same of each seed, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) by_seed: Vec<Value>,
     /// Every delay in milliseconds, ascending: what curves are drawn from.
     #[serde(skip)]
     pub(crate) delays_ms: Vec<f64>,
@@ -330,8 +333,26 @@ impl LrtRow {
                 4,
             ),
             returned_per_message: per_message(sum(|log| log.returned)),
+            by_seed: Vec::new(),
             delays_ms: delays,
         }
+    }
+
+    /// The same, with what came of each seed by itself, of which the first is given.
+    pub(crate) fn of_seeds(
+        parameters: &LrtParameters,
+        scheme: Scheme,
+        loss: f64,
+        logs: &[MessageLog],
+        first_seed: u64,
+    ) -> Self {
+        let one = |(seed, log): (u64, &MessageLog)| {
+            let own = Self::new(parameters, scheme, loss, std::slice::from_ref(log));
+            merged([json!({"seed": seed}), json!(own)])
+        };
+        let by_seed =
+            if logs.len() > 1 { (first_seed..).zip(logs).map(one).collect() } else { Vec::new() };
+        Self { by_seed, ..Self::new(parameters, scheme, loss, logs) }
     }
 }
 
