@@ -7,7 +7,6 @@
 //! meanwhile longer datagrams go in pieces, so that costs bytes, and nothing else. When large packets that
 //! were proven vanish, the path has become a black hole for them: back to the start.
 
-use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use crate::limits::{LEAST_DATAGRAM, MAX_DATAGRAM, MIN_DATAGRAM};
@@ -144,15 +143,14 @@ impl MtuDiscovery {
         if self.current > self.proven && self.largest_tried {
             return Some(self.current);
         }
-        let open = self.open();
-        let middle = open.get(open.len() / 2);
-        if self.too_large > self.limit { open.last().copied() } else { middle.copied() }
+        let middle = || self.open().nth(self.open().count() / 2);
+        if self.too_large > self.limit { self.open().last() } else { middle() }
     }
 
     /// Returns when the next search begins, if none is under way.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let at = self.search_at.max(self.settled_at);
-        (!self.in_flight && !self.open().is_empty()).then_some(at)
+        (!self.in_flight && self.open().next().is_some()).then_some(at)
     }
 
     /// Tells whether a search has ended in vain: the next one is likely to be so as well.
@@ -245,10 +243,13 @@ impl MtuDiscovery {
     }
 
     /// Lists the sizes that may still be found to fit.
-    fn open(&self) -> SmallVec<[usize; 14]> {
-        let below = SIZES.into_iter().filter(|size| *size < self.limit);
-        let all = below.chain([self.limit]);
-        all.filter(|size| *size > self.proven && *size < self.too_large).collect()
+    fn open(&self) -> impl Iterator<Item = usize> {
+        let (first, end) = (self.proven + 1, self.too_large.min(self.limit + 1));
+        let larger = SIZES.partition_point(|size| *size < first);
+        let sizes = SIZES[larger..].iter().copied().take_while(move |size| *size < end);
+        // What the interface says may stand between two of them, and is the largest.
+        let limit = (first..end).contains(&self.limit) && !SIZES.contains(&self.limit);
+        sizes.chain(limit.then_some(self.limit))
     }
 
     fn prove(&mut self, bytes: usize) {
@@ -258,7 +259,7 @@ impl MtuDiscovery {
 
     /// Ends the search where nothing is left to try.
     fn look_for_end(&mut self, now: Instant) {
-        if !self.open().is_empty() {
+        if self.open().next().is_some() {
             return;
         }
         self.current = self.proven;
