@@ -150,6 +150,11 @@ impl HealthView {
     }
 }
 
+/// Returns the age at which an answer is overdue where nothing varies and nothing is held back.
+pub(super) fn least_overdue(srtt: Duration) -> Duration {
+    srtt + LEAST_VARIATION
+}
+
 /// Says what the age of the unanswered packets means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {

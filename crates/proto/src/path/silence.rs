@@ -38,13 +38,20 @@ const STALLED: Duration = Duration::from_millis(200);
 impl Path {
     /// Returns since when answers have been missing; none while what is missing may be chance.
     pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
-        let oldest = self.sent.unheard().next()?;
         // Relays tell of their radios what is to be known.
         let is_heard = self.relayed.is_none()
             && matches!(self.state, PathState::Active | PathState::Suspected);
+        let oldest = self.sent.unheard().next().filter(|_| is_heard)?;
         // A suspicion may have made the other, of all that has come, as long as what ended it.
         let least = self.hop.least_rtt().into_iter().chain(self.rtt.min_rtt()).min();
-        if !is_heard || now.since(oldest.sent_at) <= least.unwrap_or_default() {
+        let mut least = least.unwrap_or_default();
+        if self.silence.is_none() {
+            // Whatever else is known, no answer is overdue before.
+            let srtt = self.rtt.srtt_or_initial();
+            let empty = self.hop.empty_rtt().map_or(srtt, |(empty, _)| empty.min(srtt));
+            least = least.max(health::least_overdue(empty));
+        }
+        if now.since(oldest.sent_at) <= least {
             return None;
         }
         let rate = self.slow_rate(now);

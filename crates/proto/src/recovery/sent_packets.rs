@@ -167,7 +167,11 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct SentPackets {
     entries: VecDeque<Entry>,
+    /// How many of them were sent no later than the newest one that was acknowledged.
+    answered: usize,
     lost: BTreeMap<u64, SentPacket>,
+    /// No packet of this number or a later one was ever lost.
+    lost_end: u64,
     in_flight: u64,
     control_in_flight: u64,
     largest_acked: Option<u64>,
@@ -192,7 +196,9 @@ impl SentPackets {
             overtaken,
             landed: Landed::default(),
             entries: VecDeque::new(),
+            answered: 0,
             lost: BTreeMap::new(),
+            lost_end: 0,
             in_flight: 0,
             control_in_flight: 0,
             largest_acked: None,
@@ -211,7 +217,7 @@ impl SentPackets {
     pub(crate) fn on_sent(&mut self, packet: SentPacket) {
         debug_assert!(self.entries.back().is_none_or(|last| last.pn() < packet.pn));
         if self.entries.len() >= limits::SENT_PACKETS
-            && let Some(Entry::Outstanding(oldest)) = self.entries.pop_front()
+            && let Some(Entry::Outstanding(oldest)) = self.pop_front()
         {
             self.leave_flight(&oldest);
         }
@@ -235,6 +241,7 @@ impl SentPackets {
         (0..missing).for_each(|_| self.heard.on_outcome(now, true));
         heard.for_each(|_| self.heard.on_outcome(now, false));
         self.largest_acked = self.largest_acked.max(largest);
+        self.answered = self.count_answered();
         self.retire();
         newly
     }
@@ -396,6 +403,7 @@ impl SentPackets {
         if self.lost.len() >= LOST_PACKETS {
             self.lost.pop_first();
         }
+        self.lost_end = self.lost_end.max(pn + 1);
         self.lost.insert(pn, packet.clone());
         packet.ack_eliciting.then_some(packet)
     }
@@ -408,8 +416,13 @@ impl SentPackets {
                 Entry::Ended { lost, .. } => self.loss.on_outcome(self.at, *lost),
                 Entry::Ignored { .. } => {}
             }
-            self.entries.pop_front();
+            self.pop_front();
         }
+    }
+
+    fn pop_front(&mut self) -> Option<Entry> {
+        self.answered = self.answered.saturating_sub(1);
+        self.entries.pop_front()
     }
 
     fn forget(&mut self, now: Instant) {
@@ -436,44 +449,49 @@ impl SentPackets {
     /// Returns the packets that elicit an acknowledgement and were sent after the newest one that
     /// was acknowledged, oldest first.
     pub(crate) fn unanswered(&self) -> impl Iterator<Item = &SentPacket> {
-        let after = self.largest_acked.map_or(0, |largest| largest + 1);
-        // Numbers ascend, and few are left out: it stands no later than their difference says.
-        let front = self.entries.front().map_or(after, Entry::pn);
-        let most = usize::try_from(after.saturating_sub(front)).unwrap_or(usize::MAX);
-        let mut first = most.min(self.entries.len());
-        while first > 0 && self.entries[first - 1].pn() >= after {
-            first -= 1;
-        }
-        self.entries.range(first..).filter_map(|entry| match entry {
-            Entry::Outstanding(packet) if packet.ack_eliciting => Some(packet),
-            _ => None,
-        })
+        self.outstanding().filter(|packet| packet.ack_eliciting)
     }
 
     /// Returns all packets, of whatever kind, that were sent after the newest one that was acknowledged: they may stand before a
     /// hop.
     pub(crate) fn standing(&self) -> impl Iterator<Item = &SentPacket> {
-        let after = self.largest_acked.map_or(0, |largest| largest + 1);
-        let first = self.entries.partition_point(|entry| entry.pn() < after);
-        let outstanding = self.entries.range(first..).filter_map(|entry| match entry {
-            Entry::Outstanding(packet) => Some(packet),
-            _ => None,
-        });
-        self.lost.range(after..).map(|(_, packet)| packet).chain(outstanding)
+        self.silenced().chain(self.outstanding())
     }
 
     /// Returns the same with those that were given up in silence: each of them is lost, or waits at a hop that has become
     /// thin.
     pub(crate) fn unheard(&self) -> impl Iterator<Item = &SentPacket> {
-        let after = self.largest_acked.map_or(0, |largest| largest + 1);
-        let given_up = self.lost.range(after..).map(|(_, packet)| packet);
-        given_up.filter(|packet| packet.ack_eliciting).chain(self.unanswered())
+        self.silenced().filter(|packet| packet.ack_eliciting).chain(self.unanswered())
     }
 
     /// Returns the bytes of those that were given up in silence and may still stand before a hop.
     pub(crate) fn given_up(&self) -> u64 {
-        let after = self.largest_acked.map_or(0, |largest| largest + 1);
-        self.lost.range(after..).map(|(_, packet)| u64::from(packet.bytes)).sum()
+        self.silenced().map(|packet| u64::from(packet.bytes)).sum()
+    }
+
+    /// Lists those that were given up before any later one was acknowledged. That is asked often, and mostly there are none.
+    fn silenced(&self) -> impl Iterator<Item = &SentPacket> {
+        let after = self.first_unheard();
+        let lost = (after < self.lost_end).then(|| self.lost.range(after..));
+        lost.into_iter().flatten().map(|(_, packet)| packet)
+    }
+
+    /// Lists the outstanding ones that were sent after the newest one that was acknowledged.
+    fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
+        debug_assert_eq!(self.answered, self.count_answered());
+        self.entries.range(self.answered..).filter_map(|entry| match entry {
+            Entry::Outstanding(packet) => Some(packet),
+            Entry::Ended { .. } | Entry::Ignored { .. } => None,
+        })
+    }
+
+    fn first_unheard(&self) -> u64 {
+        self.largest_acked.map_or(0, |largest| largest + 1)
+    }
+
+    fn count_answered(&self) -> usize {
+        let first = self.first_unheard();
+        self.entries.partition_point(|entry| entry.pn() < first)
     }
 
     /// Returns the earliest time at which [`SentPackets::detect_lost`] will find something.
