@@ -287,7 +287,8 @@ impl Path {
 
     /// Returns the same of a hop that was busy lately, or is filled by control.
     pub(super) fn slow_rate_lately(&self, now: Instant) -> Option<Rate> {
-        let filled = self.slow_rate(now).filter(|rate| self.ack_rides(*rate));
+        // What is not slow at all was not slow lately.
+        let filled = Some(self.slow_rate(now)?).filter(|rate| self.ack_rides(*rate));
         filled.or_else(|| self.busy_rate(now)).or_else(|| self.last_rate(now))
     }
 

@@ -182,17 +182,21 @@ pub(super) fn alarm_at<'a>(
 }
 
 /// Returns since when answers are missing that neither chance nor the bursts of this path explain; none before so many
-/// are due.
+/// are due, and none after `now`.
 pub(super) fn silent_since<'a>(
+    now: Instant,
     view: &HealthView,
     queued: Duration,
     mut unheard: impl Iterator<Item = &'a SentPacket>,
 ) -> Option<Instant> {
     let oldest = unheard.next()?;
-    let limit = view.least_run(FALSE_CALL).clamp(LEAST_CALL, MOST_MISSING) as usize;
-    let last = missing_answer(view, oldest, unheard, limit)?;
     let overdue_at =
         oldest.sent_at + queued + view.overdue_after(oldest.bulk) + view.burst_patience();
+    if overdue_at >= now {
+        return None;
+    }
+    let limit = view.least_run(FALSE_CALL).clamp(LEAST_CALL, MOST_MISSING) as usize;
+    let last = missing_answer(view, oldest, unheard, limit)?;
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }
 

@@ -37,13 +37,14 @@ impl Path {
     /// Tells whether an acknowledgement must leave now. On a slow path it rides with what leaves next,
     /// if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
-        self.ack_timeout(now).is_some_and(|at| at <= now)
+        let due_at = self.received.due_at().filter(|at| *at <= now);
+        due_at.is_some_and(|at| at + self.ack_patience(now, self.careful_since(now)) <= now)
     }
 
     /// Returns how long an acknowledgement waits for a datagram to ride in: so long that datagrams
     /// with nothing else take little of the hop's time.
-    fn ack_patience(&self, now: Instant) -> Duration {
-        if let Some(since) = self.careful_since(now) {
+    fn ack_patience(&self, now: Instant, careful: Option<Instant>) -> Duration {
+        if let Some(since) = careful {
             // It stands before what may leave next, and so does the peer's.
             return self.careful_wait(now, since);
         }
@@ -60,8 +61,8 @@ impl Path {
     }
 
     /// Returns when the acknowledgement must leave at the latest.
-    pub(super) fn ack_timeout(&self, now: Instant) -> Option<Instant> {
-        self.received.due_at().map(|at| at + self.ack_patience(now))
+    pub(super) fn ack_timeout(&self, now: Instant, careful: Option<Instant>) -> Option<Instant> {
+        self.received.due_at().map(|at| at + self.ack_patience(now, careful))
     }
 
     /// Tells whether an acknowledgement would tell the peer anything new: it is cheap to add to
@@ -70,8 +71,9 @@ impl Path {
         // On a thin hop what every datagram repeats takes the place of a message. What is not due yet is of bulk.
         let due_at = self.received.due_at().filter(|at| *at <= now);
         let rides = || self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate));
-        let is_thin = || self.careful_since(now).is_some() || rides();
-        let waits = |at: Instant| at + self.ack_patience(now) / 2 > now && is_thin();
+        let careful = || self.careful_since(now);
+        let is_thin = || careful().is_some() || rides();
+        let waits = |at: Instant| at + self.ack_patience(now, careful()) / 2 > now && is_thin();
         self.received.has_news() && !due_at.is_some_and(waits)
     }
 

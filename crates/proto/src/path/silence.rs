@@ -56,7 +56,7 @@ impl Path {
         }
         let rate = self.slow_rate(now);
         let queued = rate.map_or(Duration::ZERO, |rate| self.queued(rate, oldest));
-        let missing = health::silent_since(&self.empty_view(now), queued, self.sent.unheard());
+        let missing = health::silent_since(now, &self.empty_view(now), queued, self.sent.unheard());
         // An answer to what was sent before says nothing of the hop since.
         let unproven = self.silence.filter(|_| rate.is_none());
         let since = missing.into_iter().chain(unproven).min()?;
@@ -119,9 +119,13 @@ impl Path {
 
     /// Returns when the next datagram with control may leave because of silence; none where nothing holds it back.
     pub(super) fn patient_until(&self, now: Instant) -> Option<Instant> {
-        let since = self.careful_since(now)?;
+        self.careful_since(now).map(|since| self.patient_from(since))
+    }
+
+    /// Returns the same where the path has been careful since then.
+    pub(super) fn patient_from(&self, since: Instant) -> Instant {
         let last = self.last_eliciting_at;
-        Some(last + self.careful_wait(last, since))
+        last + self.careful_wait(last, since)
     }
 
     /// Returns how long nothing follows on what is sent while the path is careful.

@@ -19,7 +19,8 @@ impl Path {
         if matches!(self.state, PathState::Absent | PathState::Closed) {
             return None;
         }
-        let ack = self.ack_timeout(self.looked_at);
+        let careful = self.careful_since(self.looked_at);
+        let ack = self.ack_timeout(self.looked_at, careful);
         let mut timers = [ack, self.address.timeout(), None, None, None, None, None, None, None];
         if self.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
@@ -28,7 +29,7 @@ impl Path {
             timers[4] = self.mtu.timeout().filter(|_| probes);
             timers[5] = self.alarm_at(self.looked_at).map(|(at, _)| at);
             timers[6] = self.control_ready_at(self.looked_at);
-            timers[7] = self.patient_until(self.looked_at);
+            timers[7] = careful.map(|since| self.patient_from(since));
             timers[8] = self.marks.timeout().filter(|_| self.state == PathState::Active);
         }
         timers.into_iter().flatten().filter(|&at| at > self.looked_at).min()
