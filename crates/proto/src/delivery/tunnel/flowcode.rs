@@ -187,8 +187,9 @@ impl FlowCode {
 
     /// Returns when what waits has waited long enough for more.
     fn wait_ends(&self) -> Option<Instant> {
+        let since = self.queue.oldest()?;
         let waits = !self.flushes && self.source.has_room() && !self.queue.has(self.source.k());
-        self.queue.oldest().filter(|_| waits).map(|since| since + self.source.wait())
+        waits.then(|| since + self.source.wait())
     }
 }
 

@@ -43,22 +43,26 @@ pub(super) struct Ways {
 impl Ways {
     /// Looks at all paths that serve bulk.
     pub(super) fn new(now: Instant, paths: &Paths) -> Self {
-        let active = || paths.active_for(Tier::Bulk);
-        let longest = active().map(Path::longest_datagram).max().unwrap_or(0);
-        let silent = paths.serving(Tier::Bulk).filter(|path| may_come_back(now, path));
-        Self {
-            active: active().map(Path::id).collect(),
-            lossy: active().map(lossy).collect(),
-            longest: longest.saturating_sub(DATA_OVERHEAD),
-            rate: together(active()),
-            silent: together(silent),
-            runs_dry: active().any(Path::runs_dry),
-            is_known: active().all(Path::was_filled),
-            least_rtt: active().map(Path::least_rtt).max().unwrap_or_default(),
-            fastest_rtt: active().map(Path::least_rtt).min().unwrap_or_default(),
-            slowest: active().map(Path::srtt_or_initial).max(),
-            awaited: active().map(Path::awaited).max(),
+        let mut ways = Self { is_known: true, ..Self::default() };
+        let (mut longest, mut fastest_rtt) = (0, None);
+        for path in paths.active_for(Tier::Bulk) {
+            let least_rtt = path.least_rtt();
+            ways.active.push(path.id());
+            ways.lossy.push(lossy(path));
+            longest = path.longest_datagram().max(longest);
+            ways.rate = together(ways.rate, path);
+            ways.runs_dry |= path.runs_dry();
+            ways.is_known &= path.was_filled();
+            ways.least_rtt = ways.least_rtt.max(least_rtt);
+            fastest_rtt = fastest_rtt.into_iter().chain([least_rtt]).min();
+            ways.slowest = ways.slowest.max(Some(path.srtt_or_initial()));
+            ways.awaited = ways.awaited.max(Some(path.awaited()));
         }
+        let silent = paths.serving(Tier::Bulk).filter(|path| may_come_back(now, path));
+        ways.silent = silent.fold(Rate::ZERO, together);
+        ways.longest = longest.saturating_sub(DATA_OVERHEAD);
+        ways.fastest_rtt = fastest_rtt.unwrap_or_default();
+        ways
     }
 
     /// One that carries so much, and has done so before; none that works where it carries nothing.
@@ -81,9 +85,9 @@ impl Ways {
     }
 }
 
-/// Returns what these paths carry together. Without congestion control a path's rate has no end.
-fn together<'a>(paths: impl Iterator<Item = &'a Path>) -> Rate {
-    Rate::from_bps(paths.map(|path| path.send_rate().as_bps()).fold(0, u64::saturating_add))
+/// Adds what a path carries. Without congestion control its rate has no end.
+fn together(rate: Rate, path: &Path) -> Rate {
+    Rate::from_bps(rate.as_bps().saturating_add(path.send_rate().as_bps()))
 }
 
 fn may_come_back(now: Instant, path: &Path) -> bool {
