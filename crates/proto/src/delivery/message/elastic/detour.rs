@@ -64,12 +64,14 @@ struct Way {
 #[derive(Clone, Debug)]
 pub(super) struct Detours {
     ways: SmallVec<[Way; 4]>,
+    /// The place of the one among them that works and brings what leaves now first.
+    best: Option<usize>,
     reserve: f64,
 }
 
 impl Default for Detours {
     fn default() -> Self {
-        Self { ways: SmallVec::new(), reserve: FIRST_RESERVE }
+        Self { ways: SmallVec::new(), best: None, reserve: FIRST_RESERVE }
     }
 }
 
@@ -81,7 +83,12 @@ impl Detours {
             delay: path.expected_delay(now),
             unless_silent: path.arrival(now, path.bytes_sent).since(now),
         };
-        self.ways = paths.iter().filter(|path| path.is_worth_symbols(now)).map(way).collect();
+        self.ways.clear();
+        self.ways.extend(paths.iter().filter(|path| path.is_worth_symbols(now)).map(way));
+        let all = self.ways.iter().enumerate();
+        let active = all.filter(|(_, way)| way.path.state == PathState::Active);
+        let best = active.min_by_key(|(_, way)| (way.delay, way.path.id));
+        self.best = best.map(|(place, _)| place);
     }
 
     /// Earns what a source symbol saves.
@@ -139,8 +146,7 @@ impl Detours {
     }
 
     fn best(&self) -> Option<&Way> {
-        let active = self.ways.iter().filter(|way| way.path.state == PathState::Active);
-        active.min_by_key(|way| (way.delay, way.path.id))
+        self.best.map(|place| &self.ways[place])
     }
 }
 
