@@ -446,8 +446,8 @@ impl Deliveries {
         scheduler: &mut dyn Scheduler,
         datagram: &mut Builder<'_>,
     ) {
-        let shown = |tier| turn.paths.shown_for(turn.now, tier);
-        let shown = [shown(Tier::Telemetry), shown(Tier::Message), shown(Tier::Bulk)];
+        let tiers = [Tier::Telemetry, Tier::Message, Tier::Bulk];
+        let shown = turn.paths.shown_for_each(turn.now, tiers);
         let by_tier = shown.each_ref().map(|shown| &shown[..]);
         let mut backlog = 0;
         each!([&self], _, delivery => backlog += delivery.backlog());

@@ -284,7 +284,20 @@ impl Paths {
 
     /// Shows the paths that serve a tier; one that is blocked has room for nothing.
     pub(crate) fn shown_for(&self, now: Instant, tier: Tier) -> Shown<'_> {
+        self.serving_of(self.snapshots(now), tier)
+    }
+
+    /// The same for each of some tiers.
+    pub(crate) fn shown_for_each<const N: usize>(
+        &self,
+        now: Instant,
+        tiers: [Tier; N],
+    ) -> [Shown<'_>; N] {
         let all = self.snapshots(now);
+        tiers.map(|tier| self.serving_of(Ref::clone(&all), tier))
+    }
+
+    fn serving_of<'a>(&self, all: Ref<'a, [PathSnapshot]>, tier: Tier) -> Shown<'a> {
         if !self.are_limited {
             return Shown::All(all);
         }

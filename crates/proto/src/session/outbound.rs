@@ -120,26 +120,24 @@ impl Session {
         }
         let first = self.paths.iter().position(|path| path.id() > self.sent_last).unwrap_or(0);
         let mut waiting = self.deliveries.waiting();
+        let has_gaps = self.paths.iter().any(Path::has_news_of_gap);
         for index in (first..self.paths.len()).chain(0..first) {
-            let transmit = self.poll_path(now, index, waiting, buf);
+            let transmit = self.poll_path(now, index, (&mut waiting, has_gaps), buf);
             if let Some(path) = transmit.and_then(|transmit| transmit.path) {
                 self.sent_last = path.path;
                 return transmit;
-            }
-            if waiting.goes_once() {
-                // What was too old has been dropped.
-                waiting = self.deliveries.waiting();
             }
         }
         None
     }
 
-    /// Builds the next datagram of the path at this place of the list; `waiting` is what waits for any path.
+    /// Builds the next datagram of the path at this place of the list; `any` is what waits for any path, and whether
+    /// there is news of a gap.
     fn poll_path(
         &mut self,
         now: Instant,
         index: usize,
-        waiting: Waiting,
+        (any, has_gaps): (&mut Waiting, bool),
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let path = &self.paths[index];
@@ -157,24 +155,31 @@ impl Session {
         }
         let path = &self.paths[index];
         let (ack_is_due, own) = (path.ack_is_due(now), self.deliveries.waiting_for(now, path));
-        let waiting = waiting.and(own).served_by(path);
-        let tells_of_gap = self.slower_with_gap(index).is_some();
+        let waiting = any.and(own).served_by(path);
+        let tells_of_gap = has_gaps && self.slower_with_gap(index).is_some();
         if !ack_is_due
             && !tells_of_gap
-            && !waiting.is_any()
+            && !waiting.urgent
+            && !waiting.along
+            && !self.may_go_once(now, index, waiting)
             && !path.probe_is_wanted()
             && !self.has_path_news()
             && !self.has_notes_for(index)
         {
-            if self.paths[index].marked_probe_is_due(now) {
+            if !waiting.is_any() && self.paths[index].marked_probe_is_due(now) {
                 return self.send_marked_probe(now, index, buf);
             }
             let size = self.mtu_probe(now, index, waiting)?;
             return self.send_mtu_probe(now, index, size, buf);
         }
         let due = Due { ack_is_due, tells_of_gap, waiting };
-        let lengths = self.paths[index].lengths();
-        lengths.into_iter().find_map(|length| self.fill(now, index, length, &due, buf))
+        let mut lengths = self.paths[index].lengths().into_iter();
+        let transmit = lengths.find_map(|length| self.fill(now, index, length, &due, buf));
+        if transmit.is_none() && any.goes_once() {
+            // What was too old has been dropped.
+            *any = self.deliveries.waiting();
+        }
+        transmit
     }
 
     /// Builds a datagram of some length at most out of what is due; none where nothing of it fits.
@@ -480,17 +485,22 @@ impl Session {
         waiting: Waiting,
         datagram: &mut Builder<'_>,
     ) {
-        if !waiting.goes_once() {
+        if !self.may_go_once(now, index, waiting) {
             return;
         }
-        let path = &self.paths[index];
-        let has_budget = self.paths.bulk_budget(now, index) > 0 || self.may_trickle(now, path);
-        if !(waiting.alone || has_budget) {
-            return;
-        }
+        let has_budget = self.has_budget(now, index);
         let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
         let scheduler = &mut *self.scheduler;
         self.deliveries.poll_once(turn, waiting, has_budget, scheduler, datagram);
+    }
+
+    /// Tells whether the path may take any of what goes on one path only.
+    fn may_go_once(&self, now: Instant, index: usize, waiting: Waiting) -> bool {
+        waiting.goes_once() && (waiting.alone || self.has_budget(now, index))
+    }
+
+    fn has_budget(&self, now: Instant, index: usize) -> bool {
+        self.paths.bulk_budget(now, index) > 0 || self.may_trickle(now, &self.paths[index])
     }
 
     /// Tells whether a silent path carries a little bulk all the same: no path does better, and it
