@@ -42,16 +42,18 @@ impl Path {
         let is_heard = self.relayed.is_none()
             && matches!(self.state, PathState::Active | PathState::Suspected);
         let oldest = self.sent.unheard().next().filter(|_| is_heard)?;
-        // A suspicion may have made the other, of all that has come, as long as what ended it.
-        let least = self.hop.least_rtt().into_iter().chain(self.rtt.min_rtt()).min();
-        let mut least = least.unwrap_or_default();
+        let age = now.since(oldest.sent_at);
         if self.silence.is_none() {
             // Whatever else is known, no answer is overdue before.
             let srtt = self.rtt.srtt_or_initial();
             let empty = self.hop.empty_rtt().map_or(srtt, |(empty, _)| empty.min(srtt));
-            least = least.max(health::least_overdue(empty));
+            if age <= health::least_overdue(empty) {
+                return None;
+            }
         }
-        if now.since(oldest.sent_at) <= least {
+        // A suspicion may have made the other, of all that has come, as long as what ended it.
+        let least = self.hop.least_rtt().into_iter().chain(self.rtt.min_rtt()).min();
+        if age <= least.unwrap_or_default() {
             return None;
         }
         let rate = self.slow_rate(now);

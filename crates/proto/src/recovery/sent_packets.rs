@@ -449,7 +449,9 @@ impl SentPackets {
     /// Returns the packets that elicit an acknowledgement and were sent after the newest one that
     /// was acknowledged, oldest first.
     pub(crate) fn unanswered(&self) -> impl Iterator<Item = &SentPacket> {
-        self.outstanding().filter(|packet| packet.ack_eliciting)
+        // Who only answers has sent many packets of which none is in flight.
+        let any = (self.in_flight > 0).then(|| self.outstanding());
+        any.into_iter().flatten().filter(|packet| packet.ack_eliciting)
     }
 
     /// Returns all packets, of whatever kind, that were sent after the newest one that was acknowledged: they may stand before a

@@ -109,11 +109,12 @@ pub(crate) trait Scheduler: Debug + Send {
 pub(crate) fn control_order<T>(
     paths: impl Iterator<Item = T>,
     place: impl Fn(&T) -> (PathState, Duration, PathId),
-) -> SmallVec<[T; 4]> {
-    let is_proven = |path: &T| matches!(place(path).0, PathState::Active | PathState::Suspected);
-    let mut order: SmallVec<[T; 4]> = paths.filter(is_proven).collect();
-    order.sort_unstable_by_key(&place);
-    order
+) -> SmallVec<[T; 8]> {
+    let is_proven = |state| matches!(state, PathState::Active | PathState::Suspected);
+    let placed = paths.map(|path| (place(&path), path));
+    let mut order: SmallVec<[_; 8]> = placed.filter(|((state, ..), _)| is_proven(*state)).collect();
+    order.sort_unstable_by_key(|(place, _)| *place);
+    order.into_iter().map(|(_, path)| path).collect()
 }
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ impl Delivery for Control {
             return;
         }
         self.refreshed = Some(outlook.now);
-        let mut paths = SmallVec::<[ControlPath; 4]>::new();
+        let mut paths = SmallVec::<[ControlPath; 8]>::new();
         for path in control_order(outlook.paths.iter(), |path| path.control_place()) {
             let carries = path.carries();
             paths.push(ControlPath {
