@@ -245,7 +245,8 @@ impl MtuDiscovery {
     /// Lists the sizes that may still be found to fit.
     fn open(&self) -> impl Iterator<Item = usize> {
         let (first, end) = (self.proven + 1, self.too_large.min(self.limit + 1));
-        let larger = SIZES.partition_point(|size| *size < first);
+        let larger =
+            if first < end { SIZES.partition_point(|size| *size < first) } else { SIZES.len() };
         let sizes = SIZES[larger..].iter().copied().take_while(move |size| *size < end);
         // What the interface says may stand between two of them, and is the largest.
         let limit = (first..end).contains(&self.limit) && !SIZES.contains(&self.limit);

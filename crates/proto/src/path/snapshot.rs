@@ -70,7 +70,12 @@ impl PathSnapshot {
     /// Returns how long a packet that leaves now will probably be under way.
     pub(crate) fn expected_delay(&self, now: Instant) -> Duration {
         let delay = self.arrival(now, self.bytes_sent).since(now);
-        delay.max(self.least_rtt() / 2 + self.drain.overdue)
+        delay.max(self.silence())
+    }
+
+    /// Returns how long a packet is under way at least, if what is unanswered waits and is not lost.
+    pub(crate) fn silence(&self) -> Duration {
+        self.least_rtt() / 2 + self.drain.overdue
     }
 
     /// Returns the likely arrival of a packet sent at `sent_at`, behind `position` bytes of the

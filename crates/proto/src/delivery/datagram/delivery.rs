@@ -190,7 +190,8 @@ fn add_packet(
 /// answers to later packets tell soon enough.
 fn expected(turn: &Turn<'_>) -> Option<Expected> {
     let path = turn.path;
-    let overdue_at = turn.now + path.overdue_after();
-    let expected = || Expected { path: path.id(), overdue_at, reach: turn.paths.reach() };
-    (path.loss() >= MUCH_LOSS).then(expected)
+    (path.loss() >= MUCH_LOSS).then(|| {
+        let overdue_at = turn.now + path.overdue_after();
+        Expected { path: path.id(), overdue_at, reach: turn.paths.reach() }
+    })
 }

@@ -12,11 +12,13 @@ pub(super) struct LeastOf<T> {
     slots: [Option<T>; BASE_SECONDS],
     current: usize,
     began: Option<Instant>,
+    /// The least of all, which is asked for far more often than it changes.
+    least: Option<T>,
 }
 
 impl<T> Default for LeastOf<T> {
     fn default() -> Self {
-        Self { slots: [const { None }; BASE_SECONDS], current: 0, began: None }
+        Self { slots: [const { None }; BASE_SECONDS], current: 0, began: None, least: None }
     }
 }
 
@@ -31,11 +33,12 @@ impl<T: Copy + Ord> LeastOf<T> {
         }
         let slot = &mut self.slots[self.current];
         *slot = Some(slot.map_or(value, |least| least.min(value)));
-        self.least().unwrap_or(value)
+        self.least = self.slots.iter().copied().flatten().min();
+        self.least.unwrap_or(value)
     }
 
     /// Returns the least value.
     pub(super) fn least(&self) -> Option<T> {
-        self.slots.iter().copied().flatten().min()
+        self.least
     }
 }

@@ -78,10 +78,9 @@ impl Default for Detours {
 impl Detours {
     /// Notes what is known of the paths now.
     pub(super) fn follow(&mut self, now: Instant, paths: &[PathSnapshot]) {
-        let way = |path: &PathSnapshot| Way {
-            path: *path,
-            delay: path.expected_delay(now),
-            unless_silent: path.arrival(now, path.bytes_sent).since(now),
+        let way = |path: &PathSnapshot| {
+            let unless_silent = path.arrival(now, path.bytes_sent).since(now);
+            Way { path: *path, delay: unless_silent.max(path.silence()), unless_silent }
         };
         self.ways.clear();
         self.ways.extend(paths.iter().filter(|path| path.is_worth_symbols(now)).map(way));
