@@ -21,7 +21,7 @@ const JITTER: Duration = Duration::from_millis(10);
 const EMPTY: Duration = Duration::from_millis(5);
 
 /// Says how what is under way on a path drains.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Drain {
     /// When the newest packet that is known to have arrived was sent, and how long it queued at the
     /// narrowest hop.

@@ -12,7 +12,7 @@ use crate::status::{PathGlance, PathStatus};
 use crate::wire::DATA_OVERHEAD;
 
 /// Shows a path at one moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PathSnapshot {
     /// Which path.
     pub(crate) id: PathId,

@@ -80,7 +80,7 @@ impl Cutter {
 
     /// Tells whether a piece waits for a path.
     pub(super) fn waits_for(&self, path: PathId) -> bool {
-        self.waiting.iter().any(|piece| piece.path == path)
+        !self.waiting.is_empty() && self.waiting.iter().any(|piece| piece.path == path)
     }
 
     /// Adds the next piece that goes by a path to a datagram of its own.

@@ -46,11 +46,11 @@ impl Ways {
         let mut ways = Self { is_known: true, ..Self::default() };
         let (mut longest, mut fastest_rtt) = (0, None);
         for path in paths.active_for(Tier::Bulk) {
-            let least_rtt = path.least_rtt();
+            let (least_rtt, lossy) = (path.least_rtt(), lossy(path));
             ways.active.push(path.id());
-            ways.lossy.push(lossy(path));
+            ways.lossy.push(lossy);
             longest = path.longest_datagram().max(longest);
-            ways.rate = together(ways.rate, path);
+            ways.rate = together(ways.rate, lossy.rate);
             ways.runs_dry |= path.runs_dry();
             ways.is_known &= path.was_filled();
             ways.least_rtt = ways.least_rtt.max(least_rtt);
@@ -59,7 +59,7 @@ impl Ways {
             ways.awaited = ways.awaited.max(Some(path.awaited()));
         }
         let silent = paths.serving(Tier::Bulk).filter(|path| may_come_back(now, path));
-        ways.silent = silent.fold(Rate::ZERO, together);
+        ways.silent = silent.map(Path::send_rate).fold(Rate::ZERO, together);
         ways.longest = longest.saturating_sub(DATA_OVERHEAD);
         ways.fastest_rtt = fastest_rtt.unwrap_or_default();
         ways
@@ -85,9 +85,9 @@ impl Ways {
     }
 }
 
-/// Adds what a path carries. Without congestion control its rate has no end.
-fn together(rate: Rate, path: &Path) -> Rate {
-    Rate::from_bps(rate.as_bps().saturating_add(path.send_rate().as_bps()))
+/// Returns what two carry together. Without congestion control a path's rate has no end.
+fn together(one: Rate, other: Rate) -> Rate {
+    Rate::from_bps(one.as_bps().saturating_add(other.as_bps()))
 }
 
 fn may_come_back(now: Instant, path: &Path) -> bool {

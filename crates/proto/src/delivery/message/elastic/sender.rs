@@ -90,6 +90,8 @@ pub(super) struct Sender {
     /// The paths that were worth symbols when one asked last.
     worth: SmallVec<[PathId; 4]>,
     detours: Detours,
+    /// What the paths were like when one asked last, and when that was.
+    noted: (Instant, Vec<PathSnapshot>),
     redundancy: Redundancy,
     /// When the application has paused for so long that its last symbol gets a repair symbol.
     pause_at: Option<Instant>,
@@ -120,6 +122,7 @@ impl Sender {
             source_path: None,
             worth: SmallVec::new(),
             detours: Detours::default(),
+            noted: (Instant::ZERO, Vec::new()),
             redundancy: Redundancy::new(redundancy),
             pause_at: None,
             heard_at: Instant::ZERO,
@@ -331,10 +334,17 @@ impl Sender {
 
     /// Notes which paths are worth symbols: what was to be sent again on others alone goes on these.
     fn note_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
-        self.worth = worth_symbols(now, paths);
-        self.detours.follow(now, paths);
         self.spreads_bursts = self.redundancy.spreads_bursts(now, paths);
-        self.overdue_after = overdue_after(paths.iter().filter(|path| path.is_worth_symbols(now)));
+        // Each path that may carry one asks, mostly at one moment.
+        if (self.noted.0, &self.noted.1[..]) != (now, paths) {
+            self.worth = worth_symbols(now, paths);
+            self.detours.follow(now, paths);
+            let worth = paths.iter().filter(|path| path.is_worth_symbols(now));
+            self.overdue_after = overdue_after(worth);
+            self.noted.0 = now;
+            self.noted.1.clear();
+            self.noted.1.extend_from_slice(paths);
+        }
         for paths in self.again.values_mut() {
             paths.retain(|path| self.worth.contains(path));
             if paths.is_empty() {
