@@ -21,6 +21,9 @@ pub(crate) struct Builder<'a> {
     pub(crate) bulk: bool,
     /// Whether it carries control.
     pub(crate) urgent: bool,
+    /// Whether nobody hangs on the acknowledgement of the control that it carries: the same leaves on
+    /// another path, too.
+    pub(crate) may_wait: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -37,6 +40,7 @@ impl<'a> Builder<'a> {
             ack_eliciting: false,
             bulk: false,
             urgent: false,
+            may_wait: false,
         }
     }
 

@@ -39,7 +39,7 @@ use units::{Duration, Instant, Rate};
 use super::Path;
 use crate::event::PathState;
 use crate::limits;
-use crate::recovery::SentPacket;
+use crate::recovery::{RIDE, SentPacket};
 
 /// A rate that was last measured this long ago may have grown by [`GROWTH`].
 const OLD: Duration = Duration::from_secs(2);
@@ -143,7 +143,7 @@ impl Path {
         let is_open = was_fast || is_silent;
         let known = self.control_rate(now).filter(|_| in_flight > 0 && !is_open);
         let Some((rate, slack)) = known else { return CopyRoom::both(usize::MAX) };
-        let base = self.hop.round_trip() + self.peer_holds;
+        let base = self.hop.round_trip() + self.control_held();
         let room = |slack| {
             let window = rate.bytes_in(base + slack).max(LEAST_WINDOW);
             let is_unknown = rate == Rate::ZERO && !self.is_congested();
@@ -335,7 +335,15 @@ impl Path {
 
     /// Returns the age at which the answer to a copy of control is overdue.
     pub(crate) fn control_answer_after(&self) -> Duration {
-        self.rtt.probe_timeout() + self.peer_holds
+        self.rtt.probe_timeout() + self.control_held()
+    }
+
+    /// Returns how long the peer may hold an acknowledgement of control back: that of the oldest
+    /// packet which has none counts.
+    pub(super) fn control_held(&self) -> Duration {
+        let oldest = self.sent.unanswered().next().map(|packet| packet.sent_at);
+        let may_wait = self.let_wait_at >= Some(oldest.unwrap_or(self.last_eliciting_at));
+        if may_wait { self.peer_holds.max(RIDE) } else { self.peer_holds }
     }
 
     /// Returns how large a datagram with control may be; messages that are late anyway need no

@@ -15,7 +15,8 @@ use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
 use crate::limits;
 use crate::recovery::{
-    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, SLOW_ACK_DELAY, SentFrame, SentPacket,
+    AckInfo, Arrival, ClockSample, MAX_ACK_DELAY, NewlyAcked, RIDE, SLOW_ACK_DELAY, SentFrame,
+    SentPacket,
 };
 use crate::via::Via;
 use crate::wire::UncountedFrame;
@@ -48,6 +49,8 @@ impl Path {
 
     /// Notes the packet of that datagram, after its frames.
     pub(crate) fn on_packet_received(&mut self, now: Instant, pn: u64, arrival: Arrival) {
+        // Beside bulk an answer says how long the queue is, and is wanted soon.
+        let arrival = Arrival { may_wait: arrival.may_wait && !self.has_bulk(), ..arrival };
         self.received.on_received(now, pn, arrival);
     }
 
@@ -222,8 +225,9 @@ impl Path {
             }
         }
         if is_round_trip && newest.ack_eliciting && !newest.bulk {
+            let usual = if self.let_wait_at >= Some(newest.sent_at) { RIDE } else { MAX_ACK_DELAY };
             let fallen = self.peer_holds - self.peer_holds / 16;
-            let held = if ack.delay > MAX_ACK_DELAY { ack.delay } else { Duration::ZERO };
+            let held = if ack.delay > usual { ack.delay } else { Duration::ZERO };
             self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
         let recently = self.rtt.srtt_or_initial();

@@ -170,6 +170,8 @@ pub(crate) struct Path {
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
     peer_holds: Duration,
+    /// When a datagram left last whose acknowledgement may wait for another.
+    let_wait_at: Option<Instant>,
     /// When the newest packet whose queue is known was sent, and the bytes in flight then.
     known: (Instant, u64),
     /// The same of control: when it was sent, and its own bytes with all headers.
@@ -243,6 +245,7 @@ impl Path {
             hop: Bottleneck::through_silence(),
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
+            let_wait_at: None,
             known: (now, 0),
             seen: (now, 0),
             congestion: congestion.controller(limits::MIN_DATAGRAM),
@@ -405,7 +408,7 @@ impl Path {
 
     fn health_view(&self, now: Instant) -> HealthView {
         let srtt = self.rtt.srtt_or_initial();
-        let patience = self.peer_holds.max(self.thin_patience());
+        let patience = self.control_held().max(self.thin_patience());
         HealthView {
             srtt,
             rttvar: self.rtt.rttvar().unwrap_or(srtt / 2),

@@ -168,6 +168,18 @@ impl Path {
         self.loss().max(self.received.loss().loss()) < MUCH_LOSS
     }
 
+    /// Notes that the peer may let the acknowledgement of the datagram that leaves now wait.
+    pub(crate) fn on_let_wait(&mut self, now: Instant) {
+        self.let_wait_at = Some(now);
+    }
+
+    /// Tells whether answers come here, and the hop is known to have room for copies of control.
+    pub(crate) fn is_sound_for_control(&self, now: Instant) -> bool {
+        let is_proved = || self.proved >= FULL.bytes_in(self.hop.round_trip());
+        let is_known = self.slow_rate(now).is_some() || !self.was_thin || is_proved();
+        self.state == PathState::Active && !self.late && is_known && !self.may_be_slow(now)
+    }
+
     /// Tells whether packets queue on the way: what is lost then is lost to congestion.
     pub(crate) fn has_queue(&self) -> bool {
         self.rtt.standing_queue() > STANDING_QUEUE

@@ -18,6 +18,9 @@ use crate::via::Via;
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
 /// is nearly always answered and tells what is missing.
 pub(crate) const MUCH_LOSS: f64 = 0.05;
+/// Share of messages of which every first copy is lost that nobody hurries for: three times it would
+/// be seen among the 3,000 of a minute.
+const ALL_LOST: f64 = 1e-3;
 /// How long an answer is waited for while no path is known to work: the first guess alone, without a
 /// variation. What waits for so long cannot be sent anyway, and the next path may be there at once.
 pub(crate) const PATIENCE_WITHOUT_PATH: Duration = INITIAL_RTT;
@@ -181,6 +184,18 @@ impl Paths {
     pub(crate) fn probe_timeout(&self) -> Duration {
         let serving = self.active().filter(|path| !path.rests());
         serving.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH)
+    }
+
+    /// Tells whether nobody hangs on the answers to copies of control that leave on every path: one
+    /// arrives nearly for certain, no backup waits to be called, and no bulk has to be taken elsewhere
+    /// soon.
+    pub(crate) fn answers_may_wait(&self, now: Instant) -> bool {
+        let carrying =
+            || self.iter().filter(|path| path.is_usable() && path.carries().has(Tier::Control));
+        let sound = || carrying().filter(|path| path.is_sound_for_control(now));
+        let all_lost: f64 = sound().map(Path::loss).product();
+        let is_calm = |path: &Path| path.serves(Tier::Control) && !path.has_bulk();
+        sound().count() > 1 && all_lost < ALL_LOST && carrying().all(is_calm)
     }
 
     /// Returns the room that a path has for control. On a thin path a message that is under way

@@ -131,7 +131,8 @@ impl Path {
     pub(super) fn alarm_at(&self, now: Instant) -> Option<(Instant, Call)> {
         let is_watched = self.service.is_watched && self.state == PathState::Active;
         // How long a slow hop may hold an answer back is seen in what is usual, once there were answers.
-        let (control_ack_delay, ack_delay) = (self.peer_holds, self.peer_holds.max(MAX_ACK_DELAY));
+        let (control_ack_delay, ack_delay) =
+            (self.control_held(), self.control_held().max(MAX_ACK_DELAY));
         let view = is_watched.then(|| self.health_view(now))?;
         // A path that was called knows little of its variation, and the next one costs no more than its bytes.
         let most = if self.service.usage.backup { view.srtt / 8 } else { view.rttvar };
@@ -139,7 +140,7 @@ impl Path {
         let view = HealthView { control_ack_delay, ack_delay, rttvar, ..view };
         let missing = health::alarm_at(&view, self.sent.unanswered());
         let oldest = self.sent.unanswered().next();
-        let late = oldest.map(|packet| packet.sent_at + self.answers.bound() + self.peer_holds);
+        let late = oldest.map(|packet| packet.sent_at + self.answers.bound() + self.control_held());
         let full = self.service.full_since.map(|since| since + view.overdue_after(false));
         let at = [(missing, Call::Silent), (late, Call::Slow), (full, Call::Full)];
         at.into_iter().filter_map(|(at, call)| at.zip(Some(call))).min_by_key(|(at, _)| *at)

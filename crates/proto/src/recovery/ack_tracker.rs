@@ -2,7 +2,8 @@
 //!
 //! Keeps the ranges of packet numbers received for the next ACK frame. Control, probes and
 //! challenges are acknowledged at once, so that silence is noticed within a round trip; other
-//! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. A gap that may
+//! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. That of
+//! control whose sender says so waits for a datagram to ride in. A gap that may
 //! keep a flow of the tunnel waiting is told again with each of the next packets, and by a faster path
 //! too, where there is one: the sooner it is known, the sooner the flow goes on. The replay window, not
 //! this file, removes duplicates.
@@ -18,6 +19,9 @@ use crate::limits;
 
 /// The longest that an acknowledgement is held back; the peer's timeouts allow for it.
 pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(10);
+/// How long an acknowledgement waits for a datagram to ride in, where the sender lets it: a little
+/// longer than the time between two messages of a pilot's 50 a second.
+pub(crate) const RIDE: Duration = Duration::from_millis(25);
 /// Packets after which an acknowledgement is due: at 1 % of the bytes of a 5 Mbit/s stream.
 pub(crate) const PACKETS_PER_ACK: u32 = 8;
 /// Ranges older than this are no longer repeated: the peer has long decided what was lost.
@@ -37,6 +41,8 @@ pub(crate) struct Arrival {
     pub(crate) ack_eliciting: bool,
     /// Whether it must be acknowledged at once: it carries control, a probe or a challenge.
     pub(crate) urgent: bool,
+    /// Whether its sender lets the acknowledgement wait all the same.
+    pub(crate) may_wait: bool,
     /// Whether it bears the congestion-experienced mark.
     pub(crate) ecn_ce: bool,
     /// Whether it carries what is passed on in order: what is missing before it holds it up.
@@ -123,9 +129,10 @@ impl AckTracker {
         }
         let hurried = self.hurried > 0;
         self.hurried = self.hurried.saturating_sub(1);
-        let at_once =
-            arrival.urgent || gap > 0 || hurried || self.unacknowledged >= PACKETS_PER_ACK;
-        let due = if at_once { now } else { now + MAX_ACK_DELAY };
+        let is_urgent = arrival.urgent && !arrival.may_wait;
+        let at_once = is_urgent || gap > 0 || hurried || self.unacknowledged >= PACKETS_PER_ACK;
+        let wait = if arrival.may_wait { RIDE } else { MAX_ACK_DELAY };
+        let due = if at_once { now } else { now + wait };
         self.due_at = Some(self.due_at.map_or(due, |at| at.min(due)));
     }
 
@@ -247,8 +254,13 @@ mod tests {
 
     use super::*;
 
-    const BULK: Arrival =
-        Arrival { ack_eliciting: true, urgent: false, ecn_ce: false, in_order: false };
+    const BULK: Arrival = Arrival {
+        ack_eliciting: true,
+        urgent: false,
+        may_wait: false,
+        ecn_ce: false,
+        in_order: false,
+    };
     const URGENT: Arrival = Arrival { urgent: true, ..BULK };
     const SYMBOL: Arrival = Arrival { in_order: true, ..BULK };
 
@@ -269,6 +281,22 @@ mod tests {
         assert!(!tracker.has_news());
         tracker.on_received(at(6), 8, URGENT);
         assert_eq!(tracker.due_at(), Some(at(6)));
+    }
+
+    #[test]
+    fn what_may_wait_is_acknowledged_after_25_ms_unless_a_gap_opens() {
+        const MAY_WAIT: Arrival = Arrival { may_wait: true, ..URGENT };
+        let mut tracker = AckTracker::default();
+        let at = Instant::from_millis;
+        tracker.on_received(at(1), 0, MAY_WAIT);
+        assert_eq!(tracker.due_at(), Some(at(26)));
+        tracker.on_received(at(21), 1, MAY_WAIT);
+        assert_eq!(tracker.due_at(), Some(at(26)));
+        tracker.on_received(at(22), 2, URGENT);
+        assert_eq!(tracker.due_at(), Some(at(22)));
+        tracker.take(at(22)).expect("due");
+        tracker.on_received(at(40), 4, MAY_WAIT);
+        assert_eq!(tracker.due_at(), Some(at(40)), "3 is missing");
     }
 
     #[test]

@@ -12,7 +12,9 @@ mod receipt;
 mod rtt;
 mod sent_packets;
 
-pub(crate) use ack_tracker::{AckToSend, AckTracker, Arrival, MAX_ACK_DELAY, PACKETS_PER_ACK};
+pub(crate) use ack_tracker::{
+    AckToSend, AckTracker, Arrival, MAX_ACK_DELAY, PACKETS_PER_ACK, RIDE,
+};
 pub(crate) use clock_offset::{Age, ClockOffset, ClockSample, PeerClock};
 pub(crate) use delivery_rate::{DeliveryRate, RateSample};
 pub(crate) use receipt::Receipt;

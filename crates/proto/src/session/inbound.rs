@@ -140,6 +140,7 @@ impl Session {
             singles |= frame.single();
             arrival.ack_eliciting |= frame.is_ack_eliciting();
             arrival.urgent |= frame.is_urgent();
+            arrival.may_wait |= matches!(frame, Frame::AckLater);
             arrival.in_order |= frame.is_in_order();
             let Frame::Piece(piece) = &frame else {
                 self.handle_frame(now, path, received, &frame);
@@ -159,7 +160,7 @@ impl Session {
 
     fn handle_frame(&mut self, now: Instant, path: PathId, received: &Received, frame: &Frame<'_>) {
         match frame {
-            Frame::Padding(_) | Frame::Ping => {}
+            Frame::Padding(_) | Frame::Ping | Frame::AckLater => {}
             Frame::Ack(ack) => self.handle_ack(now, path, ack),
             Frame::PathChallenge { token } => {
                 if let Some(path) = self.path_mut(path) {

@@ -219,6 +219,13 @@ impl Session {
             return None;
         }
         let longest = self.paths[index].max_datagram();
+        let may_wait = datagram.urgent
+            && datagram.may_wait
+            && !datagram.bulk
+            && datagram.datagram_len() < longest;
+        if may_wait && datagram.push(&Frame::AckLater) {
+            self.paths[index].on_let_wait(now);
+        }
         if datagram.datagram_len() <= longest {
             return self.finish(now, index, None, datagram);
         }

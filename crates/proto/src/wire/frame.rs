@@ -24,6 +24,8 @@ pub(crate) enum Frame<'a> {
     Padding(usize),
     /// Asks for an acknowledgement.
     Ping,
+    /// Says that the acknowledgement of this datagram may wait for one that leaves anyway.
+    AckLater,
     /// Acknowledges packets of a path; travels on any path.
     Ack(AckFrame),
     /// Asks the other end to prove that it receives at this address.
@@ -143,6 +145,7 @@ pub(crate) const DATAGRAM_OVERHEAD: usize = 5 + 1 + 4 + 4;
 const PADDING: u8 = 0x00;
 const PING: u8 = 0x01;
 const ACK: u8 = 0x02;
+const ACK_LATER: u8 = 0x03;
 const PATH_CHALLENGE: u8 = 0x04;
 const PATH_RESPONSE: u8 = 0x05;
 const PATH_CLOSE: u8 = 0x06;
@@ -216,7 +219,7 @@ impl Frame<'_> {
     pub(crate) fn encoded_len(&self) -> usize {
         match self {
             Self::Padding(len) => *len,
-            Self::Ping => 1,
+            Self::Ping | Self::AckLater => 1,
             Self::Ack(ack) => ack.encoded_len(),
             Self::PathChallenge { .. } | Self::PathResponse { .. } => 9,
             Self::Clock { .. } => CLOCK_BYTES,
@@ -246,6 +249,7 @@ impl Frame<'_> {
         match self {
             Self::Padding(len) => out.resize(out.len() + len, PADDING),
             Self::Ping => out.push(PING),
+            Self::AckLater => out.push(ACK_LATER),
             Self::Ack(ack) => ack.encode(out),
             Self::PathChallenge { token } => {
                 out.push(PATH_CHALLENGE);
@@ -319,6 +323,7 @@ impl<'a> Frame<'a> {
         Ok(match reader.u8()? {
             PADDING => Self::Padding(1 + reader.zeros()),
             PING => Self::Ping,
+            ACK_LATER => Self::AckLater,
             ACK => Self::Ack(AckFrame::decode(reader)?),
             PATH_CHALLENGE => Self::PathChallenge { token: reader.u64()? },
             PATH_RESPONSE => Self::PathResponse { token: reader.u64()? },

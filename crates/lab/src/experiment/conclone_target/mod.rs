@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_everywhere_misses_what_both_links_lose_and_one_copy_costs_half() {
+    fn a_copy_everywhere_misses_what_both_links_lose_and_one_copy_costs_two_thirds() {
         let words =
             "--sim --links independent --classes control --messages 30000 --deadlines-ms 30,100";
         let report =
@@ -416,8 +416,9 @@ mod tests {
         assert!((share("fulmar", 30.0) - 0.02).abs() < 0.004, "{}", share("fulmar", 30.0));
         assert!(share("fulmar", 100.0) < 1e-4, "sent again in time");
         assert!((share("redundant", 100.0) - 2e-4).abs() < 4e-4, "lost on both");
-        let half = result(&report, "min_rtt", 100.0)["wire_to_all"].as_f64().expect("a ratio");
-        assert!((0.45..0.6).contains(&half), "{half}");
+        // Half of the messages, each of which is acknowledged at once; what goes everywhere lets that wait.
+        let ratio = result(&report, "min_rtt", 100.0)["wire_to_all"].as_f64().expect("a ratio");
+        assert!((0.6..0.7).contains(&ratio), "{ratio}");
         let up = &result(&report, "fulmar", 30.0)["up"];
         assert!(up["missed"].as_u64() > Some(100), "{up}");
     }

@@ -123,6 +123,7 @@ impl Control {
         let Some((seq, frame)) = self.outbox.poll(now, id, tier, room) else { return false };
         datagram.push(&Frame::Control(frame));
         datagram.note(Mark { kind: COPY, numbers: [seq, 0] });
+        datagram.may_wait &= self.outbox.answer_may_wait(seq);
         true
     }
 }
@@ -176,6 +177,7 @@ impl Delivery for Control {
         let mut room = turn.paths.control_room(now, path);
         let one_repeat = path.may_be_slow(now);
         let most = path.control_datagram(now, self.outbox.is_behind(now, id, Tier::Control));
+        datagram.may_wait = path.is_sound_for_control(now) && turn.paths.answers_may_wait(now);
         while datagram.len() < most && self.add_copy(now, id, Tier::Control, room, datagram) {
             datagram.urgent = true;
             room.repeat = if one_repeat { 0 } else { room.repeat };
@@ -189,6 +191,7 @@ impl Delivery for Control {
             && let Some(LaneFloor { lane, floor }) = self.outbox.poll_floor(now, id)
         {
             datagram.push(&Frame::LaneFloor { lane, floor });
+            datagram.may_wait = false;
             datagram.note(Mark { kind: FLOOR, numbers: [lane.into(), floor.into()] });
             datagram.urgent = true;
         }
@@ -251,7 +254,7 @@ impl Delivery for Control {
             });
         }
         let usable = outlook.paths.serving(Tier::Control).filter(|path| path.is_usable());
-        let probe = usable.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH);
+        let probe = usable.map(Path::control_answer_after).min().unwrap_or(PATIENCE_WITHOUT_PATH);
         if outlook.changed {
             self.outbox.set_paths(outlook.now, &paths, probe);
             self.inbox.set_wait(probe);

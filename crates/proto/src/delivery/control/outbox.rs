@@ -322,6 +322,12 @@ impl Outbox {
         self.messages.get(&seq).map(|message| (seq, message.frame(seq, floor)))
     }
 
+    /// Tells whether nobody hangs on the answer to a copy that leaves now: the same leaves on every
+    /// other path, and no target counts on another copy where no answer comes in time.
+    pub(crate) fn answer_may_wait(&self, seq: u64) -> bool {
+        !self.has_targets() && self.messages.get(&seq).is_none_or(Message::is_replicated)
+    }
+
     /// Takes the next floor to announce on a path; belongs to the control tier.
     pub(crate) fn poll_floor(&mut self, now: Instant, path: PathId) -> Option<LaneFloor> {
         self.handle_timeout(now);

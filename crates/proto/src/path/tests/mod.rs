@@ -319,6 +319,7 @@ fn take(path: &mut Path, now: Instant, step: &Step) {
             let arrival = Arrival {
                 ack_eliciting,
                 urgent: pn % 2 == 0,
+                may_wait: pn % 5 == 0,
                 ecn_ce: pn % 3 == 0,
                 in_order: false,
             };

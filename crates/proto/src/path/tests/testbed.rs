@@ -167,8 +167,13 @@ impl End {
                 }
             }
         }
-        let arrival =
-            Arrival { ack_eliciting: wire.eliciting, urgent, ecn_ce: wire.ce, in_order: false };
+        let arrival = Arrival {
+            ack_eliciting: wire.eliciting,
+            urgent,
+            may_wait: false,
+            ecn_ce: wire.ce,
+            in_order: false,
+        };
         self.path.on_packet_received(now, wire.pn, arrival);
     }
 

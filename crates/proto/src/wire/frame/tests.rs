@@ -166,6 +166,7 @@ fn frame() -> impl Strategy<Value = Owned> {
     let frame = prop_oneof![
         (1..2_000_usize).prop_map(Frame::Padding),
         Just(Frame::Ping),
+        Just(Frame::AckLater),
         ack(),
         dropped(),
         any::<u64>().prop_map(|token| Frame::PathChallenge { token }),
