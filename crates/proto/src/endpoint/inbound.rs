@@ -234,7 +234,9 @@ impl Endpoint {
     ) -> Option<SessionId> {
         let old = self.sessions.begun_by(peer)?;
         self.sessions.get_mut(old)?.session.on_contested(now, from);
-        self.add_session(now, peer, nonce)
+        let new = self.add_session(now, peer, nonce)?;
+        self.sessions.get_mut(new)?.session.begin_to_end();
+        Some(new)
     }
 
     /// Returns the session that a peer means by its nonce.

@@ -351,9 +351,14 @@ impl Session {
         self.contested
     }
 
-    /// Tells the peer that another one holds its key, and nobody here that it came.
-    pub(crate) fn turn_away(&mut self, now: Instant) {
+    /// Learns that another one holds the peer's key: nobody here is told that it came.
+    pub(crate) fn begin_to_end(&mut self) {
         self.close_reason = wire::KEY_IN_USE;
+    }
+
+    /// Tells the peer that another one holds its key.
+    pub(crate) fn turn_away(&mut self, now: Instant) {
+        self.begin_to_end();
         self.close(now);
         self.events.clear();
     }
@@ -496,7 +501,8 @@ impl Session {
     }
 
     fn on_connected(&mut self) {
-        if !std::mem::replace(&mut self.connected, true) {
+        let is_welcome = self.close_reason != wire::KEY_IN_USE;
+        if is_welcome && !std::mem::replace(&mut self.connected, true) {
             self.events.push_back(Event::Connected { peer: self.peer });
         }
     }

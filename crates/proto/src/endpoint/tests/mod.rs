@@ -299,7 +299,10 @@ impl Wire {
                 source: flight.source.into(),
                 ecn: self.ecn,
             };
-            host.endpoint.handle_datagram(self.now, &received, &mut flight.bytes.clone());
+            // As a daemon does, which hears what there is while a datagram waits for its turn.
+            host.endpoint.admit_datagram(self.now, &received, &mut flight.bytes.clone());
+            host.collect();
+            while host.endpoint.serve(self.now).is_some() {}
         }
     }
 
