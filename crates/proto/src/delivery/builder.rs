@@ -21,8 +21,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) bulk: bool,
     /// Whether it carries control.
     pub(crate) urgent: bool,
-    /// Whether nobody hangs on the acknowledgement of the control that it carries: the same leaves on
-    /// another path, too.
+    /// Whether nothing depends on a quick acknowledgement of the control that it carries: the same
+    /// leaves on another path, too.
     pub(crate) may_wait: bool,
 }
 

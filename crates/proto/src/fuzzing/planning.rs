@@ -71,6 +71,7 @@ fn path(id: u8) -> ControlPath {
         repeat_after: Duration::ZERO,
         transit,
         answer_after: transit * 2 + Duration::from_millis(5),
+        held: Duration::ZERO,
         cost,
         carries,
         backup: false,

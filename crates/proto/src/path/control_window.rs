@@ -338,6 +338,11 @@ impl Path {
         self.rtt.probe_timeout() + self.control_held()
     }
 
+    /// Returns the same of a copy whose answer may not wait for a datagram to ride in.
+    pub(crate) fn answer_at_once_after(&self) -> Duration {
+        self.rtt.probe_timeout() + self.peer_holds
+    }
+
     /// Returns how long the peer may hold an acknowledgement of control back: that of the oldest
     /// packet which has none counts.
     pub(super) fn control_held(&self) -> Duration {

@@ -186,9 +186,9 @@ impl Paths {
         serving.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH)
     }
 
-    /// Tells whether nobody hangs on the answers to copies of control that leave on every path: one
-    /// arrives nearly for certain, no backup waits to be called, and no bulk has to be taken elsewhere
-    /// soon.
+    /// Tells whether nothing depends on quick answers to copies of control that leave on every path:
+    /// one arrives nearly for certain, no backup waits to be called, and no bulk has to be taken
+    /// elsewhere soon.
     pub(crate) fn answers_may_wait(&self, now: Instant) -> bool {
         let carrying =
             || self.iter().filter(|path| path.is_usable() && path.carries().has(Tier::Control));

@@ -65,8 +65,10 @@ pub(crate) struct ControlPath {
     pub(crate) repeat_after: Duration,
     /// How long a copy takes that is sent now.
     pub(crate) transit: Duration,
-    /// Age at which the answer to a copy is overdue.
+    /// Age at which the answer to a copy is overdue that is answered at once.
     pub(crate) answer_after: Duration,
+    /// How much longer answers to what is under way may be held back.
+    pub(crate) held: Duration,
     /// What a byte costs there, relative to other paths.
     pub(crate) cost: Cost,
     /// What it may carry.
@@ -89,7 +91,8 @@ impl ControlPath {
     pub(crate) fn plain(id: PathId, usable: bool, repeat_after: Duration) -> Self {
         let PathUse { cost, backup, carries } = PathUse::default();
         let (transit, answer_after) = (Duration::ZERO, Duration::from_millis(25));
-        Self { id, usable, repeat_after, transit, answer_after, cost, carries, backup }
+        let held = Duration::ZERO;
+        Self { id, usable, repeat_after, transit, answer_after, held, cost, carries, backup }
     }
 }
 

@@ -322,10 +322,11 @@ impl Outbox {
         self.messages.get(&seq).map(|message| (seq, message.frame(seq, floor)))
     }
 
-    /// Tells whether nobody hangs on the answer to a copy that leaves now: the same leaves on every
-    /// other path, and no target counts on another copy where no answer comes in time.
+    /// Tells whether nothing depends on a quick answer to a copy that leaves now.
     pub(crate) fn answer_may_wait(&self, seq: u64) -> bool {
-        !self.has_targets() && self.messages.get(&seq).is_none_or(Message::is_replicated)
+        let may_wait =
+            |message: &Message| self.plans.of(message.form).answer_may_wait(seq, message);
+        self.messages.get(&seq).is_none_or(may_wait)
     }
 
     /// Takes the next floor to announce on a path; belongs to the control tier.

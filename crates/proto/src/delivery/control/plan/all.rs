@@ -67,6 +67,10 @@ impl Plan for All {
         view.pending.lone_usable(message.policy().class)
     }
 
+    fn answer_may_wait(&self, _seq: u64, _message: &Message) -> bool {
+        true
+    }
+
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
         path.takes(message.policy().class)
             && (message.policy().reliable || !message.is_copied)

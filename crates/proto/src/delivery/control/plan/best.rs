@@ -46,6 +46,10 @@ impl Plan for Best {
         view.pending.lone_usable(message.policy().class)
     }
 
+    fn answer_may_wait(&self, _seq: u64, _message: &Message) -> bool {
+        false
+    }
+
     fn wants_on_gained(&self, _view: View<'_>, _message: &Message, _path: &ControlPath) -> bool {
         false
     }

@@ -100,6 +100,9 @@ pub(super) trait Plan: Debug + Send {
     /// Tells whether a copy goes at once on a path that is new or works again.
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool;
 
+    /// Tells whether no further copy depends on a quick answer to those that leave.
+    fn answer_may_wait(&self, seq: u64, message: &Message) -> bool;
+
     /// Learns that a copy leaves.
     fn on_sent(&mut self, _now: Instant, _seq: u64, _path: PathId) {}
 

@@ -46,6 +46,8 @@ pub(super) struct Flight {
     pub(super) before: Mask,
     /// Whether it went everywhere.
     pub(super) is_everywhere: bool,
+    /// Whether the target takes a copy everywhere and leaves no time for another: no answer saves one.
+    pub(super) takes_all: bool,
     /// Paths whose copies left at once.
     pub(super) paths: Mask,
     /// Share that was expected to be missed, where there was evidence.

@@ -472,6 +472,7 @@ mod tests {
             gap: Duration::ZERO,
             before: Mask::NONE,
             is_everywhere: false,
+            takes_all: false,
             paths,
             predicted: None,
             second: None,

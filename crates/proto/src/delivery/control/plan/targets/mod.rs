@@ -197,7 +197,7 @@ impl Targets {
             if path.backup {
                 self.reserve = self.reserve.with(slot);
             }
-            let belief = self.tracks[slot].belief(view.now, answer_after);
+            let belief = self.tracks[slot].belief(view.now, answer_after + path.held);
             surprise |= belief == Belief::Surprises;
             if belief != Belief::Works || !path.usable {
                 self.failing = self.failing.with(slot);
@@ -239,6 +239,8 @@ impl Targets {
         let needed = goal.needs_reserve;
         let usual = if needed { self.ways } else { self.ways.without(self.reserve) };
         let is_everywhere = paths == usual.present();
+        let takes_all = choice.paths == usual.present()
+            && usual.rounds([before, choice.paths], goal.latest()).next().is_none();
         let second = usual.is_lone().then(|| {
             let copies = Second::copies(goal.newest_counts);
             let mut drawn = || copies[self.rng.below(copies.len() as u64) as usize];
@@ -255,6 +257,7 @@ impl Targets {
             gap,
             before,
             is_everywhere,
+            takes_all,
             paths,
             predicted: goal.has_prediction().then_some(choice.miss),
             second,
@@ -341,6 +344,13 @@ impl Plan for Targets {
 
     fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
         All.second_on(view, message)
+    }
+
+    fn answer_may_wait(&self, seq: u64, _message: &Message) -> bool {
+        self.goals
+            .iter()
+            .find_map(|goal| goal.flights.get(seq))
+            .is_none_or(|flight| flight.takes_all)
     }
 
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
