@@ -23,7 +23,7 @@ use crate::wire::{DatagramType, Reader};
 
 const NOISE: &str = "Noise_IKpsk2_25519_AESGCM_BLAKE2s";
 /// Bound into every handshake: two versions of this protocol never agree on keys.
-const VERSION: &[u8; 8] = b"fulmar 5";
+const VERSION: &[u8; 8] = b"fulmar 6";
 /// The version of the wire: the digit of that.
 pub const WIRE_VERSION: u8 = VERSION[7] - b'0';
 
