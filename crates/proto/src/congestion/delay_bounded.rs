@@ -44,7 +44,9 @@ use units::{Duration, Instant, Rate};
 use super::loss_guard::LossGuard;
 use super::max_filter::MaxFilter;
 use super::standing_queue::StandingQueue;
-use super::{Acked, Controller, LinkView, Lost, initial_window, window_rate};
+use super::{
+    Acked, Controller, LEAST_QUEUE, LinkView, Lost, MOST_MADE_UP, initial_window, window_rate,
+};
 
 /// Standing queue that a flow of [`TARGET_RATE_BPS`] aims at, seconds.
 const TARGET: f64 = 0.020;
@@ -66,8 +68,6 @@ const MOST_CHANGE: f64 = 0.25;
 const FAST_OVERSHOOT: f64 = 0.015;
 /// Growth per round trip in start-up.
 const START_GROWTH: f64 = 0.5;
-/// Queue that ends start-up.
-const START_QUEUE: Duration = Duration::from_millis(8);
 /// Start-up ends when the delivery rate has not grown by a fifth for three round trips.
 const START_STALLED: u32 = 3;
 /// Pacing rate in start-up, in windows per round trip: the window grows that fast.
@@ -93,8 +93,6 @@ const LEAST_SCALE: f64 = 0.1;
 /// How the target recovers, per second without excess: by the same amount for all flows at a
 /// bottleneck, so that those whose targets were cut more often come up with the others.
 const SCALE_RECOVERY: f64 = 0.03;
-/// Loss beyond this is not made up for by sending more.
-const MOST_USUAL_LOSS: f64 = 0.5;
 /// Beyond this loss nothing grows fast where there are queues.
 const CAREFUL_LOSS: f64 = 0.2;
 /// The least window, datagrams: acknowledgements keep coming.
@@ -194,7 +192,7 @@ impl DelayBounded {
 
     /// The share that the path always loses, as far as we make up for it.
     fn made_up(&self) -> f64 {
-        self.loss.usual().min(MOST_USUAL_LOSS)
+        self.loss.usual().min(MOST_MADE_UP)
     }
 
     /// Bytes that the empty path holds.
@@ -206,7 +204,7 @@ impl DelayBounded {
         if acked.window_limited {
             self.cwnd += START_GROWTH * acked.bytes as f64;
         }
-        if self.queue.queue_soon() > START_QUEUE || self.excess || self.loss.is_heavy() {
+        if self.queue.queue_soon() > LEAST_QUEUE || self.excess || self.loss.is_heavy() {
             self.end_start(view);
         }
     }

@@ -25,6 +25,11 @@ use units::{Duration, Instant, Rate};
 
 use crate::recovery::RateSample;
 
+/// A queue in the standing round-trip time: a shorter one is jitter. It ends the start of the default controller.
+pub(crate) const LEAST_QUEUE: Duration = Duration::from_millis(8);
+/// Loss beyond this is not made up for by sending more.
+pub(crate) const MOST_MADE_UP: f64 = 0.5;
+
 /// Names a congestion controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CongestionKind {

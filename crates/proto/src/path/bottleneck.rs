@@ -46,7 +46,7 @@ pub(super) const LATEST_US: u64 = 1 << 53;
 /// A queue of no more than this may be jitter.
 const JITTER: Duration = Duration::from_millis(2);
 /// A shorter queue counts as empty.
-const EMPTY: Duration = Duration::from_millis(5);
+pub(super) const EMPTY: Duration = Duration::from_millis(5);
 /// A packet queued behind its predecessor if it would have reached the hop this long before that
 /// one left.
 const BEHIND_US: i64 = 1_000;

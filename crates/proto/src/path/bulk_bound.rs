@@ -34,9 +34,8 @@
 use units::{Duration, Instant, Rate};
 
 use super::Path;
+use crate::congestion::MOST_MADE_UP;
 
-/// Loss beyond this is not made up for by sending more.
-const MOST_LOSS: f64 = 0.5;
 /// Added growth per unit of loss, so that bulk recovers soon after a burst.
 const LOSS_GROWTH: f64 = 3.0;
 /// Behind a queue of this length a path is worth only its present rate, not its usual one.
@@ -201,7 +200,7 @@ fn bound(degree: &Degree, view: &View) -> u64 {
         BulkRole::Free => degree.slack,
         BulkRole::Sanctuary => degree.sanctuary_slack,
     };
-    let loss = view.loss.min(MOST_LOSS);
+    let loss = view.loss.min(MOST_MADE_UP);
     let growth = degree.growth + LOSS_GROWTH * loss;
     let needs = view.delivered.mul_f64(growth).bytes_in(view.rtt + degree.jitter);
     let drains = view.has_queue.then(|| view.hop.bytes_in(view.rtt + slack));

@@ -13,12 +13,11 @@
 use units::{Duration, Instant, Rate};
 
 use super::Path;
+use super::bottleneck::EMPTY;
 use crate::recovery::MAX_ACK_DELAY;
 
 /// An answer may be this much later than the queue explains by chance.
 const JITTER: Duration = Duration::from_millis(10);
-/// A queue of no more than this may be jitter.
-const EMPTY: Duration = Duration::from_millis(5);
 
 /// Says how what is under way on a path drains.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

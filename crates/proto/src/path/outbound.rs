@@ -5,7 +5,8 @@ use units::{Duration, Instant, Rate};
 
 use super::control_window::FULL;
 use super::service::RESERVE_PROBE;
-use super::{Outgoing, Path, Token};
+use super::{MUCH_LOSS, Outgoing, Path, Token};
+use crate::congestion::LEAST_QUEUE;
 use crate::event::PathState;
 use crate::recovery::{AckToSend, SLOW_ACK_DELAY, SentFrame, SentPacket};
 use crate::wire::UncountedFrame;
@@ -13,8 +14,6 @@ use crate::wire::UncountedFrame;
 /// Bytes of a datagram that carries a challenge and nothing else, at most.
 const CHALLENGE_BYTES: u64 = 64;
 
-/// A path that loses this much is not treated as slow until that is certain: it needs every answer.
-const MUCH_LOSS: f64 = 0.05;
 /// Bytes of a datagram with an acknowledgement alone, headers and all.
 const ACK_ALONE: usize = 75;
 /// How many times its own time at the hop such a datagram leaves to others.
@@ -22,9 +21,6 @@ const ACK_REST: u32 = 3;
 /// The same where there is no room for copies: there nearly all acknowledgements ride.
 const ACK_RIDES: u32 = 8;
 
-/// A standing round-trip time that is this much longer than the least means a queue: at the same
-/// length the default congestion controller ends its start.
-const STANDING_QUEUE: Duration = Duration::from_millis(8);
 /// How many windows urgent symbols may fill on a path without a queue: enough for what an
 /// application hands in now and then, at the start of a session and through a burst of losses.
 const EXCESS: u64 = 6;
@@ -182,7 +178,7 @@ impl Path {
 
     /// Tells whether packets queue on the way: what is lost then is lost to congestion.
     pub(crate) fn has_queue(&self) -> bool {
-        self.rtt.standing_queue() > STANDING_QUEUE
+        self.rtt.standing_queue() > LEAST_QUEUE
     }
 
     /// Tells whether a symbol of message delivery may leave although window or pacing say no: the

@@ -16,7 +16,8 @@ use crate::select::Tier;
 use crate::via::Via;
 
 /// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
-/// is nearly always answered and tells what is missing.
+/// is nearly always answered and tells what is missing. So much more than another is much as well: less
+/// is repaired, or hardly noticed.
 pub(crate) const MUCH_LOSS: f64 = 0.05;
 /// Share of messages of which every first copy is lost that nobody hurries for: three times it would
 /// be seen among the 3,000 of a minute.

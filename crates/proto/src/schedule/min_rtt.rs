@@ -35,11 +35,8 @@ use units::Duration;
 use super::{Decision, ScheduleView, Scheduler};
 use crate::event::PathState;
 use crate::ids::PathId;
-use crate::path::PathSnapshot;
+use crate::path::{MUCH_LOSS, PathSnapshot};
 
-/// How much more than another a path must lose, besides chance, to count as worse whatever their
-/// delays: less is repaired, or hardly noticed.
-const MUCH_LOSS: f64 = 0.05;
 /// An estimate may be off by this many deviations by chance.
 const CHANCE: f64 = 2.0;
 /// How much delay a path with less loss is worth: a frame and a half of video, which every player

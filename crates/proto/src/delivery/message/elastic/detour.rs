@@ -26,12 +26,11 @@ use units::{Duration, Instant};
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
+use crate::recovery::MAX_ACK_DELAY;
 
 /// How much earlier another path must bring a symbol that is held up: two symbols of a thin link,
 /// and more than the jitter of most.
 const MARGIN: Duration = Duration::from_millis(20);
-/// The longest that the peer holds an answer back.
-const HELD_BACK: Duration = Duration::from_millis(10);
 /// Symbols sent again early that a source symbol pays for …
 const RESERVE: f64 = 0.05;
 /// … as many as are saved: what a fast stream has under way when a path falls …
@@ -99,7 +98,12 @@ impl Detours {
     pub(super) fn place(&self, now: Instant, path: &PathSnapshot) -> Place {
         let position = path.bytes_sent;
         let answer = path.expected_delay(now) + path.least_rtt() / 2;
-        Place { path: path.id, sent_at: now, position, late_at: now + answer + HELD_BACK + MARGIN }
+        Place {
+            path: path.id,
+            sent_at: now,
+            position,
+            late_at: now + answer + MAX_ACK_DELAY + MARGIN,
+        }
     }
 
     /// Returns the path that brings a symbol earlier than where it is, by enough to be sent again.

@@ -9,11 +9,10 @@ use super::LEAST_CODER;
 use crate::delivery::message::FormCounters;
 use crate::ids::PathId;
 use crate::limits;
+use crate::recovery::MAX_ACK_DELAY;
 use crate::wire::{FEEDBACK_MAX, FeedbackFrame, Frame, RepairFrame, SourceFrame};
 
-/// The longest that feedback is held back while nothing is missing: as an acknowledgement is.
-const MAX_DELAY: Duration = Duration::from_millis(10);
-/// The same while something is missing: what comes in together is told together.
+/// The longest that feedback is held back while something is missing, otherwise as an acknowledgement is: what comes in together is told together.
 const MISSING_DELAY: Duration = Duration::from_micros(2_500);
 /// After so long without a new symbol the sender is told again what it knows, at the least …
 const LEAST_REPEAT: Duration = Duration::from_micros(2_500);
@@ -301,7 +300,7 @@ impl Receiver {
         let due = match (gap, whole) {
             (true, false) => now,
             (_, false) => now + MISSING_DELAY,
-            (_, true) => now + MAX_DELAY,
+            (_, true) => now + MAX_ACK_DELAY,
         };
         self.change(due);
     }
