@@ -41,10 +41,6 @@ use crate::event::PathState;
 use crate::limits;
 use crate::recovery::{RIDE, SentPacket};
 
-/// A rate that was last measured this long ago may have grown by [`GROWTH`].
-const OLD: Duration = Duration::from_secs(2);
-/// Factor by which an old rate may have grown, where there is no queue.
-const GROWTH: f64 = 2.0;
 /// A rate that was measured this long ago may belong to another place.
 const SLOW_MEMORY: Duration = Duration::from_secs(10);
 /// For this long copies are not tried again: without copies there is no queue, and so no newer
@@ -266,11 +262,8 @@ impl Path {
         if !self.shows_hop() {
             return None;
         }
-        let is_old = self.hop.rate_within(now, OLD).is_none();
-        let grows = is_old && self.hop.is_empty();
-        let grown = |rate: Rate| if grows { rate.mul_f64(GROWTH) } else { rate };
         if let Some(rate) = self.saturated_rate(now) {
-            return Some((grown(rate), SLACK));
+            return Some((rate, SLACK));
         }
         let careful = self.was_thin || self.is_congested();
         let rate = self.hop.first_rate(now).or(careful.then_some(Rate::ZERO));
