@@ -71,12 +71,8 @@ pub(crate) const THIN: Rate = Rate::from_bps(300_000);
 pub(super) const FULL: Rate = Rate::from_bps(100_000);
 /// The precision of timers: what is due a moment later is not due yet.
 const SOON: Duration = Duration::from_micros(1);
-/// On a thin path that fell silent probes go this far apart.
-const DRIP: Duration = Duration::from_millis(200);
 /// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
 const OWN: usize = 55;
-/// Bytes of a datagram with a PING.
-const PING: usize = 64;
 
 /// Says how many bytes of payload a path takes now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -383,13 +379,7 @@ impl Path {
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
         let slow = self.slow_rate(now).filter(|_| self.relayed.is_none());
         // An answer to it comes after those to what stands before it.
-        let stands = slow.map_or(Duration::ZERO, |rate| self.free_at(rate).since(now));
-        let least = match self.saturated_rate(now) {
-            Some(rate) if self.state == PathState::Suspected && rate < THIN => DRIP,
-            Some(rate) => rate.transmission_time(PING) * 2,
-            None => Duration::ZERO,
-        };
-        least.max(stands)
+        slow.map_or(Duration::ZERO, |rate| self.free_at(rate).since(now))
     }
 }
 
