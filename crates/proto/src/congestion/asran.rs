@@ -18,8 +18,7 @@
 //! *Deviations from the paper*: 1. the recalculated value is installed after the recovery, not
 //! during it, so that the window falls first (the kernel's recovery asks for the same order); 2.
 //! silence of the path takes the place of a retransmission timeout: ASRAN behaves as the base, and
-//! notes last_max_cwnd (unless a recovery was under way, which has noted it already); 3. a mark of
-//! congestion without a loss is left to the base, because nothing was lost; last_max_cwnd is noted.
+//! notes last_max_cwnd (unless a recovery was under way, which has noted it already).
 //!
 //! Known limit: after a loss that *was* a full queue it regains its window at the expense of other
 //! flows. On a clean link it leaves CUBIC 7 % (over NewReno) or 1 % (over CUBIC): `tests/snapshots/beside.txt`.
@@ -89,7 +88,7 @@ impl<B: LossBased> Controller for Asran<B> {
         if part_of_the_last {
             return;
         }
-        self.pending = (lost.bytes > 0).then(|| Pending {
+        self.pending = Some(Pending {
             began: view.now,
             recalculated_ssthresh: recalculated_ssthresh(self.base.ssthresh(), self.last_max_cwnd),
         });

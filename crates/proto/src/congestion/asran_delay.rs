@@ -97,9 +97,8 @@ impl Controller for AsranDelay {
         }
         let cwnd = self.base.cwnd() / view.mtu;
         let (original, restored) = self.judge.on_reduction(cwnd);
-        let was_lost = lost.bytes > 0;
-        self.pending = was_lost.then_some((view.now, restored * view.mtu));
-        self.base.reduce(view, if was_lost { original } else { cwnd / 2 } * view.mtu);
+        self.pending = Some((view.now, restored * view.mtu));
+        self.base.reduce(view, original * view.mtu);
     }
 
     fn on_revival(&mut self, view: &LinkView) {

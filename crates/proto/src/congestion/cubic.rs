@@ -4,7 +4,7 @@
 //! W(t) = C (t − K)³ + W_max        K = ∛((W_max − cwnd_epoch) / C)          [RFC 9438 eq. 1, 2]
 //! W_est ← W_est + α · acked / cwnd α = 3 (1 − β) / (1 + β) until W_max, then 1   [RFC 9438 eq. 4]
 //! congestion avoidance: cwnd follows the larger of W(t + rtt) and W_est
-//! loss or mark, once per round trip: W_max ← cwnd (or (1 + β)/2 · cwnd when it is less than the
+//! loss, once per round trip: W_max ← cwnd (or (1 + β)/2 · cwnd when it is less than the
 //! last W_max), ssthresh ← cwnd ← β · cwnd
 //! ```
 //! with C = 0.4 datagrams/s³ and β = 0.7. Source: [RFC 9438]. *Deviations*: 1. no HyStart; 2. no

@@ -16,7 +16,7 @@
 //! dry:      cwnd ← max(1 − 3 queue / base, 1/4) · holds  for two round trips when the empty path
 //!           was not seen for 7.5 s, when half of it has passed and the queue falls by half (another
 //!           flow runs dry), or after 6 round trips at the floor
-//! excess of loss, or a mark, once per round trip:
+//! excess of loss, once per round trip:
 //!           s ← 0.7 s, cwnd ← bandwidth / (1 − usual loss) · (base + queue), a cut of 15 to 50 %;
 //!           s recovers by 0.03 per second
 //! ```
@@ -86,8 +86,6 @@ const DRY_SHARE: f64 = 0.25;
 const EXCESS_TARGET: f64 = 0.7;
 /// What an excess of loss leaves of the window at most.
 const EXCESS_WINDOW: f64 = 0.85;
-/// What a mark leaves of the window at least, if the empty path holds that much.
-const MARKED_WINDOW: f64 = 0.95;
 /// The least that excesses leave of the target.
 const LEAST_SCALE: f64 = 0.1;
 /// How the target recovers, per second without excess: by the same amount for all flows at a
@@ -314,7 +312,7 @@ impl DelayBounded {
         self.phase = Phase::Dry { until, window };
     }
 
-    fn on_excess(&mut self, view: &LinkView, least: f64) {
+    fn on_excess(&mut self, view: &LinkView) {
         if self.cut_at.is_some_and(|at| view.now.since(at) < view.srtt) {
             return;
         }
@@ -323,7 +321,7 @@ impl DelayBounded {
         self.scale = (self.scale * EXCESS_TARGET).max(LEAST_SCALE);
         let queue = self.queue.queue(view.now, view.srtt);
         let useful = self.useful_rate() * (self.queue.base() + queue).as_secs_f64();
-        self.cwnd = useful.clamp(self.cwnd / 2.0, self.cwnd * EXCESS_WINDOW).max(least);
+        self.cwnd = useful.clamp(self.cwnd / 2.0, self.cwnd * EXCESS_WINDOW);
         self.fast = 0.0;
     }
 }
@@ -349,7 +347,7 @@ impl Controller for DelayBounded {
         match verdict {
             Some(true) => {
                 self.excess = true;
-                self.on_excess(view, 0.0);
+                self.on_excess(view);
             }
             Some(false) => {
                 self.excess = false;
@@ -387,10 +385,6 @@ impl Controller for DelayBounded {
 
     fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
         self.loss.on_lost(lost.bytes as f64 / view.mtu as f64);
-        if lost.ecn_ce {
-            // A mark comes before anything is lost: there is no need to go below what the path holds.
-            self.on_excess(view, self.path_holds().min(self.cwnd * MARKED_WINDOW));
-        }
     }
 
     fn on_revival(&mut self, view: &LinkView) {

@@ -96,29 +96,27 @@ pub(crate) struct Acked {
     pub(crate) window_limited: bool,
 }
 
-/// Tells what was lost, or marked by the network as about to be.
+/// Tells what was lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
-    /// Bytes declared lost; zero when this is about a mark alone.
+    /// Bytes declared lost.
     pub(crate) bytes: u64,
     /// When the newest of them was sent.
     pub(crate) newest_sent_at: Instant,
-    /// Whether the peer reported congestion-experienced marks.
-    pub(crate) ecn_ce: bool,
 }
 
 /// Decides how much may be in flight on a path, and how fast it may leave.
 ///
 /// ```text
 /// controller.on_ack(&view, &acked);           // per ACK frame that acknowledges anything
-/// controller.on_loss(&view, &lost);           // after it, where packets were lost or marked
+/// controller.on_loss(&view, &lost);           // after it, where packets were lost
 /// while in_flight < controller.cwnd() { … }   // sent at controller.pacing_rate(&view)
 /// ```
 pub(crate) trait Controller: Debug + Send {
     /// Learns of delivered packets.
     fn on_ack(&mut self, view: &LinkView, acked: &Acked);
 
-    /// Learns of lost or marked packets.
+    /// Learns of lost packets.
     fn on_loss(&mut self, view: &LinkView, lost: &Lost);
 
     /// Learns that the path carries traffic again after it had fallen silent.

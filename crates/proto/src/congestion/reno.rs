@@ -3,7 +3,7 @@
 //! ```text
 //! slow start:            cwnd ← cwnd + acked, up to ssthresh
 //! congestion avoidance:  cwnd ← cwnd + mtu for each cwnd of bytes acked
-//! loss or mark, once per round trip:  ssthresh ← cwnd ← max(cwnd/2, 2 mtu)
+//! loss, once per round trip:  ssthresh ← cwnd ← max(cwnd/2, 2 mtu)
 //! ```
 //! Source: [RFC 9002 §7]. The window grows by whole datagrams, as Linux's NewReno does, so that the
 //! two can be compared step by step. *Deviations*: 1. no persistent congestion, because the path's

@@ -440,7 +440,6 @@ mod tests {
             ranges: &ranges,
             received_at_us,
             delay: Duration::ZERO,
-            ecn_ce: 0,
             elsewhere: false,
         };
         path.on_ack(left + RTT, &ack);

@@ -174,8 +174,6 @@ impl Path {
             let view = self.link_view(now);
             self.congestion.on_ack(&view, &acked);
         }
-        let ecn_ce = ack.ecn_ce.wrapping_sub(self.ecn_ce) as i32 > 0;
-        self.ecn_ce = if ecn_ce { ack.ecn_ce } else { self.ecn_ce };
         outcome.received_at_us = ack.received_at_us;
         let mut all = newly.packets.iter().chain(&newly.late);
         let largest = all.find(|packet| packet.pn == ack.largest);
@@ -183,7 +181,7 @@ impl Path {
         outcome.repeats_lost = largest.filter(|_| is_gap).map(|packet| packet.sent_at);
         outcome.acked = newly.packets;
         outcome.acked.extend(newly.late);
-        self.detect_lost(now, ecn_ce.then_some(newest_sent_at), &mut outcome);
+        self.detect_lost(now, &mut outcome);
         self.look(now, &mut outcome);
         outcome
     }
@@ -293,13 +291,8 @@ impl Path {
         }
     }
 
-    /// Declares packets lost, and tells the controller of them and of a mark at `marked`.
-    pub(super) fn detect_lost(
-        &mut self,
-        now: Instant,
-        marked: Option<Instant>,
-        outcome: &mut Outcome,
-    ) {
+    /// Declares packets lost, and tells the controller of them.
+    pub(super) fn detect_lost(&mut self, now: Instant, outcome: &mut Outcome) {
         let patience = self.rtt.srtt_or_initial().max(self.rtt.latest());
         let lost = self.sent.detect_lost(now, patience);
         self.counters.packets_lost += lost.iter().filter(|packet| packet.counts).count() as u64;
@@ -313,10 +306,10 @@ impl Path {
         }
         let congestion = lost.iter().filter(|packet| packet.counts);
         let bytes = congestion.clone().map(|packet| u64::from(packet.bytes)).sum();
-        let newest = congestion.map(|packet| packet.sent_at).max().max(marked);
+        let newest = congestion.map(|packet| packet.sent_at).max();
         if let Some(newest_sent_at) = newest {
             let view = self.link_view(now);
-            let lost = Lost { bytes, newest_sent_at, ecn_ce: marked.is_some() };
+            let lost = Lost { bytes, newest_sent_at };
             self.congestion.on_loss(&view, &lost);
         }
         outcome.lost.extend(lost);

@@ -199,7 +199,6 @@ pub(crate) struct Path {
     probe_at: Instant,
     last_eliciting_at: Instant,
     window_full_at: Option<Instant>,
-    ecn_ce: u32,
     last_received_at: Option<Instant>,
     /// The time between two datagrams that came in: the longest of the last few.
     distance: Duration,
@@ -265,7 +264,6 @@ impl Path {
             probe_at: now,
             last_eliciting_at: now,
             window_full_at: None,
-            ecn_ce: 0,
             last_received_at: None,
             distance: Duration::ZERO,
             silence: None,

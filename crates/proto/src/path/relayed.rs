@@ -77,7 +77,7 @@ impl Path {
         let mut outcome = Outcome::default();
         if arrived {
             self.sent.on_landed(now, pn);
-            self.detect_lost(now, None, &mut outcome);
+            self.detect_lost(now, &mut outcome);
             return outcome;
         }
         let lost = self.sent.give_up(pn);

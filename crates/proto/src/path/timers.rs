@@ -61,7 +61,7 @@ impl Path {
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Outcome {
         let mut outcome = Outcome::default();
         if matches!(self.state, PathState::Active | PathState::Suspected) {
-            self.detect_lost(now, None, &mut outcome);
+            self.detect_lost(now, &mut outcome);
             self.look(now, &mut outcome);
         }
         self.looked_at = now;

@@ -43,8 +43,6 @@ pub(crate) struct Arrival {
     pub(crate) urgent: bool,
     /// Whether its sender lets the acknowledgement wait all the same.
     pub(crate) may_wait: bool,
-    /// Whether it bears the congestion-experienced mark.
-    pub(crate) ecn_ce: bool,
     /// Whether it carries what is passed on in order: what is missing before it holds it up.
     pub(crate) in_order: bool,
 }
@@ -60,8 +58,6 @@ pub(crate) struct AckToSend {
     pub(crate) delay: Duration,
     /// Ranges received, from the newest down; the first ends with `largest`.
     pub(crate) ranges: SmallVec<[RangeInclusive<u64>; 4]>,
-    /// Packets received with the congestion-experienced mark, in all.
-    pub(crate) ecn_ce: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +80,6 @@ pub(crate) struct AckTracker {
     hurried: u8,
     told_elsewhere: u8,
     due_at: Option<Instant>,
-    ecn_ce: u32,
     loss: LossEstimator,
     /// Packets whose absence is no loss.
     uncounted: SmallVec<[RangeInclusive<u64>; UNCOUNTED]>,
@@ -119,7 +114,6 @@ impl AckTracker {
             self.largest_at = now;
         }
         self.insert(now, pn);
-        self.ecn_ce = self.ecn_ce.wrapping_add(u32::from(arrival.ecn_ce));
         if !arrival.ack_eliciting {
             return;
         }
@@ -217,7 +211,6 @@ impl AckTracker {
             received_at: self.largest_at,
             delay: now.since(self.largest_at),
             ranges: self.ranges.iter().rev().map(|range| range.first..=range.last).collect(),
-            ecn_ce: self.ecn_ce,
         })
     }
 
@@ -254,13 +247,8 @@ mod tests {
 
     use super::*;
 
-    const BULK: Arrival = Arrival {
-        ack_eliciting: true,
-        urgent: false,
-        may_wait: false,
-        ecn_ce: false,
-        in_order: false,
-    };
+    const BULK: Arrival =
+        Arrival { ack_eliciting: true, urgent: false, may_wait: false, in_order: false };
     const URGENT: Arrival = Arrival { urgent: true, ..BULK };
     const SYMBOL: Arrival = Arrival { in_order: true, ..BULK };
 

@@ -125,8 +125,6 @@ pub(crate) struct AckInfo<'a> {
     pub(crate) delay: Duration,
     /// Ranges of packet numbers received, `largest` included, in any order.
     pub(crate) ranges: &'a [RangeInclusive<u64>],
-    /// Packets received with the congestion-experienced mark, in all.
-    pub(crate) ecn_ce: u32,
     /// Whether it came by another path: no round-trip time of this one follows from it.
     pub(crate) elsewhere: bool,
 }

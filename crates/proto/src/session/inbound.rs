@@ -211,7 +211,6 @@ impl Session {
             received_at_us: ack.received_at_us,
             delay: Duration::from_micros(u64::from(ack.delay_us)),
             ranges: &ranges,
-            ecn_ce: ack.ecn_ce,
             elsewhere: by != ack.path,
         };
         let outcome = path.on_ack(now, &info);

@@ -558,7 +558,7 @@ fn add_ack(path: PathId, ack: Option<AckToSend>, datagram: &mut Builder<'_>) {
         ranges,
         received_at_us: ack.received_at.as_micros(),
         delay_us: u32::try_from(ack.delay.as_micros()).unwrap_or(u32::MAX),
-        ecn_ce: ack.ecn_ce,
+        ecn_ce: 0,
     };
     // The peer has heard of older ranges when it has heard of a frame that names them all.
     if frame.fit(datagram.room()) {

@@ -85,7 +85,7 @@ pub(crate) struct AckFrame {
     pub(crate) received_at_us: u64,
     /// How long the receiver held the acknowledgement back, microseconds.
     pub(crate) delay_us: u32,
-    /// Packets of the path that came in marked "congestion experienced" so far.
+    /// Packets of the path that came in marked "congestion experienced": none, since nothing leaves that may be marked.
     pub(crate) ecn_ce: u32,
 }
 

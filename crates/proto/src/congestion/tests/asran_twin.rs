@@ -190,7 +190,7 @@ impl<T: Twin> Connection<T> {
                 self.controller.on_ack(&view, &acked(packets.into(), sent_at));
             }
             Event::Loss => {
-                let lost = Lost { bytes: 1, newest_sent_at: sent_at, ecn_ce: false };
+                let lost = Lost { bytes: 1, newest_sent_at: sent_at };
                 self.controller.on_loss(&view, &lost);
                 self.recovery.get_or_insert(self.now);
             }

@@ -377,15 +377,3 @@ fn an_application_below_the_rate_of_the_link_does_not_grow_the_window() {
     let delay = bed.ends[flow + 1].delay_quantile(at(1_000), bed.now, 0.99);
     assert!(delay < Duration::from_millis(25), "{delay:?}");
 }
-
-#[test]
-fn marks_of_congestion_shorten_the_queue() {
-    let model = link(10.0, 40, 0.0, deep(10.0));
-    let mut bed = Testbed::new(&[model.clone(), model], 1);
-    bed.mark_above(Duration::from_millis(30));
-    let flow = bed.add_flow(CongestionKind::DelayBounded, 0, 1);
-    bed.set_source(flow, Source::Greedy);
-    bed.run_until(at(30_000));
-    let run = figures(&bed, flow, 10.0, 40, 0.0);
-    assert!(run.queue[0] < 10.0 && run.share > 0.85, "{run:?}");
-}

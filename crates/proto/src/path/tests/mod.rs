@@ -260,7 +260,7 @@ fn an_idle_path_that_dies_is_suspected_within_its_probe_interval_and_a_tenth_of_
 enum Step {
     Wait { us: u64 },
     Send { bytes: usize, ack_eliciting: bool, bulk: bool },
-    Ack { largest: u64, length: u64, delay_us: u32, ecn_ce: u32 },
+    Ack { largest: u64, length: u64, delay_us: u32, received_ms: u32 },
     Receive { pn: u64, port: u16, ack_eliciting: bool },
     Challenge { token: u64 },
     Answer,
@@ -273,7 +273,12 @@ fn step() -> impl Strategy<Value = Step> {
         (1_usize..1_500, any::<bool>(), any::<bool>())
             .prop_map(|(bytes, ack_eliciting, bulk)| Step::Send { bytes, ack_eliciting, bulk }),
         (0_u64..60, 0_u64..60, any::<u32>(), any::<u32>()).prop_map(
-            |(largest, length, delay_us, ecn_ce)| Step::Ack { largest, length, delay_us, ecn_ce }
+            |(largest, length, delay_us, received_ms)| Step::Ack {
+                largest,
+                length,
+                delay_us,
+                received_ms
+            }
         ),
         (any::<u64>(), 1_u16..4, any::<bool>())
             .prop_map(|(pn, port, ack_eliciting)| Step::Receive { pn, port, ack_eliciting }),
@@ -298,20 +303,13 @@ fn take(path: &mut Path, now: Instant, step: &Step) {
                 Outgoing { pn, bytes, ack_eliciting, bulk, marked: false, route: None, frames };
             path.on_packet_sent(now, outgoing);
         }
-        Step::Ack { largest, length, delay_us, ecn_ce } => {
+        Step::Ack { largest, length, delay_us, received_ms } => {
             let ranges = [largest.saturating_sub(length)..=largest];
             let delay = Duration::from_micros(delay_us.into());
-            let received_at_us = u64::from(ecn_ce) << 20;
+            let received_at_us = u64::from(received_ms) << 20;
             path.on_ack(
                 now,
-                &AckInfo {
-                    largest,
-                    received_at_us,
-                    delay,
-                    ranges: &ranges,
-                    ecn_ce,
-                    elsewhere: false,
-                },
+                &AckInfo { largest, received_at_us, delay, ranges: &ranges, elsewhere: false },
             );
         }
         Step::Receive { pn, port, ack_eliciting } => {
@@ -320,7 +318,6 @@ fn take(path: &mut Path, now: Instant, step: &Step) {
                 ack_eliciting,
                 urgent: pn % 2 == 0,
                 may_wait: pn % 5 == 0,
-                ecn_ce: pn % 3 == 0,
                 in_order: false,
             };
             path.on_packet_received(now, pn, arrival);

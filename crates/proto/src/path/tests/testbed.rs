@@ -43,7 +43,6 @@ struct Wire {
     bytes: usize,
     eliciting: bool,
     sent_at: Instant,
-    ce: bool,
     items: Vec<Item>,
 }
 
@@ -148,7 +147,6 @@ impl End {
                         received_at_us: ack.received_at.as_micros(),
                         delay: ack.delay,
                         ranges: &ack.ranges,
-                        ecn_ce: ack.ecn_ce,
                         elsewhere: false,
                     };
                     let outcome = self.path.on_ack(now, &info);
@@ -167,13 +165,8 @@ impl End {
                 }
             }
         }
-        let arrival = Arrival {
-            ack_eliciting: wire.eliciting,
-            urgent,
-            may_wait: false,
-            ecn_ce: wire.ce,
-            in_order: false,
-        };
+        let arrival =
+            Arrival { ack_eliciting: wire.eliciting, urgent, may_wait: false, in_order: false };
         self.path.on_packet_received(now, wire.pn, arrival);
     }
 
@@ -220,7 +213,7 @@ impl End {
             frames,
         };
         self.path.on_packet_sent(now, outgoing);
-        Some(Wire { pn, bytes, eliciting, sent_at: now, ce: false, items })
+        Some(Wire { pn, bytes, eliciting, sent_at: now, items })
     }
 
     fn take_bulk(&mut self, now: Instant) -> Option<Instant> {
@@ -295,7 +288,6 @@ pub(crate) struct Testbed {
     pub(crate) ends: Vec<End>,
     flying: BinaryHeap<Flight>,
     order: u64,
-    mark_above: Option<Duration>,
 }
 
 impl Testbed {
@@ -307,13 +299,7 @@ impl Testbed {
             ends: Vec::new(),
             flying: BinaryHeap::new(),
             order: 0,
-            mark_above: None,
         }
-    }
-
-    /// Marks packets that a link delays by more than this, propagation included.
-    pub(crate) fn mark_above(&mut self, delay: Duration) {
-        self.mark_above = Some(delay);
     }
 
     /// Adds a flow whose first end sends over link `forth` and whose second over link `back`;
@@ -365,9 +351,7 @@ impl Testbed {
             let link = &mut self.links[self.ends[end].link];
             let verdict = link.handle_packet(self.now, wire.bytes + OVERHEAD);
             for delivery in verdict.deliveries {
-                let delay = delivery.at.since(self.now);
-                let ce = self.mark_above.is_some_and(|limit| delay > limit);
-                let (order, wire) = (self.order, Wire { ce, ..wire.clone() });
+                let (order, wire) = (self.order, wire.clone());
                 self.order += 1;
                 self.flying.push(Flight { at: delivery.at, order, to: end ^ 1, wire });
             }

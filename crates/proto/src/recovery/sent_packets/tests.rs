@@ -38,10 +38,7 @@ fn sent(count: u64) -> SentPackets {
 fn ack(packets: &mut SentPackets, now: Instant, ranges: &[RangeInclusive<u64>]) -> NewlyAcked {
     let largest = ranges.iter().map(|range| *range.end()).max().unwrap_or_default();
     let delay = Duration::ZERO;
-    packets.on_ack(
-        now,
-        &AckInfo { largest, received_at_us: 0, delay, ranges, ecn_ce: 0, elsewhere: false },
-    )
+    packets.on_ack(now, &AckInfo { largest, received_at_us: 0, delay, ranges, elsewhere: false })
 }
 
 fn numbers(packets: &[SentPacket]) -> Vec<u64> {
