@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use toml_edit::{Document, Item, Table};
 
 use crate::arguments::parse_seeds;
+use crate::scheme::Scheme;
 use crate::statistics::median;
 use crate::whole_file;
 
@@ -23,6 +24,11 @@ const HEAD: &str = "\
 # Made by `make scorecard`, and never by hand. docs/scorecard.md says what the scenes are and how it is read;
 # `fulmar-lab scorecard --card THIS` shows it as tables, with `--against OTHER` what moved between two of them.
 ";
+
+/// Tells whether a scheme is our own engine as it is flown.
+pub(super) fn is_ours(scheme: &str) -> bool {
+    scheme.starts_with(Scheme::FULMAR.name())
+}
 
 /// Names a figure of the card.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,7 +147,12 @@ impl Card {
     ///
     /// # Errors
     /// When it does not have all of these seeds.
-    pub(super) fn only(&self, seeds: (u64, u64), scenes: &[&str]) -> Result<Self, String> {
+    pub(super) fn only(
+        &self,
+        seeds: (u64, u64),
+        scenes: &[&str],
+        ours: bool,
+    ) -> Result<Self, String> {
         let (first, last) = self.seeds;
         if seeds.0 < first || seeds.1 > last {
             return Err(format!(
@@ -150,7 +161,9 @@ impl Card {
             ));
         }
         let (from, to) = ((seeds.0 - first) as usize, (seeds.1 - first) as usize);
-        let cells = self.cells.iter().filter(|cell| scenes.contains(&&cell.key.scene[..]));
+        let is_kept =
+            |key: &Key| scenes.contains(&&key.scene[..]) && (!ours || is_ours(&key.scheme));
+        let cells = self.cells.iter().filter(|cell| is_kept(&cell.key));
         let cells = cells
             .map(|cell| Cell { key: cell.key.clone(), values: cell.values[from..=to].to_vec() });
         Ok(Self { seeds, cells: cells.collect(), skipped: self.skipped.clone() })
@@ -256,9 +269,9 @@ mod tests {
         let Summary { median, least, most } = all.cells[0].summary();
         assert_eq!((median, least, most), (0.1, 0.0, 12.5));
         assert_eq!(all.cells[1].summary().median, 3.0);
-        let some = all.only((2, 3), &["falls"]).expect("it has these");
+        let some = all.only((2, 3), &["falls"], false).expect("it has these");
         assert_eq!((some.cells.len(), &some.cells[0].values[..]), (1, &[1.0, 3.0][..]));
-        assert!(all.only((1, 4), &["falls"]).is_err());
+        assert!(all.only((1, 4), &["falls"], false).is_err());
         let silent = Summary::of(&[f64::INFINITY; 3]);
         assert_eq!(silent.span(), 0.0);
     }

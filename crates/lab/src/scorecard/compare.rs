@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use super::card::{Card, Cell, Key, Summary};
+use super::card::{Card, Cell, Key, Summary, is_ours};
 use super::figures::{Better, Figure, MISSED, Rivals};
 use super::scenes;
 use crate::scheme::Scheme;
@@ -149,7 +149,7 @@ impl Behind {
 pub(super) fn behind(card: &Card) -> Vec<Behind> {
     let cells = card.by_key();
     let mut all = Vec::new();
-    for cell in card.cells.iter().filter(|cell| is_ours(&cell.key)) {
+    for cell in card.cells.iter().filter(|cell| is_ours(&cell.key.scheme)) {
         let Some(figure) = figure_of(&cell.key) else { continue };
         let rivals = match figure.rivals {
             Rivals::All => &RIVALS[..],
@@ -196,10 +196,12 @@ fn moved(then: &Cell, now: &Cell) -> Moved {
     let (before, after) = (then.summary(), now.summary());
     let verdict = match figure_of(&now.key) {
         Some(figure) if !is_beyond(figure, before, after) => Verdict::Within,
-        Some(figure) if is_ours(&now.key) => match figure.is_better(after.median, before.median) {
-            true => Verdict::Better,
-            false => Verdict::Worse,
-        },
+        Some(figure) if is_ours(&now.key.scheme) => {
+            match figure.is_better(after.median, before.median) {
+                true => Verdict::Better,
+                false => Verdict::Worse,
+            }
+        }
         _ => Verdict::Other,
     };
     Moved { key: now.key.clone(), then: before, now: after, verdict }
@@ -218,11 +220,6 @@ fn is_beyond(figure: &Figure, one: Summary, other: Summary) -> bool {
     let span = one.span().max(other.span());
     // An infinite delay is beyond every span.
     apart > figure.hair(wanted) && (apart > span || apart.is_infinite())
-}
-
-/// Tells whether a cell is one of our own engine as it is flown.
-fn is_ours(key: &Key) -> bool {
-    key.scheme.starts_with(Scheme::FULMAR.name())
 }
 
 #[cfg(test)]

@@ -48,6 +48,9 @@ pub(crate) struct ScorecardArgs {
     /// Runs at the same time; as many as there are processors unless said.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     jobs: Option<u64>,
+    /// Play our schemes alone, in about a third of the time; with a card, show and compare those alone.
+    #[arg(long)]
+    ours: bool,
     /// Show the card in this file in place of playing one.
     #[arg(long, value_name = "FILE", conflicts_with = "jobs")]
     card: Option<PathBuf>,
@@ -83,11 +86,11 @@ pub(crate) fn run_command(args: &ScorecardArgs) -> Result<ExitCode, Failure> {
         Some(path) => {
             let card = Card::read(path).map_err(Failure::Usage)?;
             let seeds = args.seeds.unwrap_or(card.seeds);
-            card.only(seeds, &names).map_err(|what| of_seeds(path, &what))?
+            card.only(seeds, &names, args.ours).map_err(|what| of_seeds(path, &what))?
         }
         None => {
             let jobs = args.jobs.map_or_else(parallel::processors, |jobs| jobs as usize);
-            play::play(&scenes, args.seeds.unwrap_or(SEEDS), jobs)?
+            play::play(&scenes, args.seeds.unwrap_or(SEEDS), jobs, args.ours)?
         }
     };
     for (scene, why) in &card.skipped {
@@ -108,7 +111,8 @@ pub(crate) fn run_command(args: &ScorecardArgs) -> Result<ExitCode, Failure> {
         (Some(then), Some(path)) => {
             let is_played = |name: &&str| !card.skipped.iter().any(|(skipped, _)| skipped == name);
             let played: Vec<&str> = names.iter().copied().filter(is_played).collect();
-            let then = then.only(card.seeds, &played).map_err(|what| of_seeds(path, &what))?;
+            let then = then.only(card.seeds, &played, args.ours);
+            let then = then.map_err(|what| of_seeds(path, &what))?;
             Some(Difference::between(&then, &card))
         }
         _ => None,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sys::print::{quietly, tell};
 use toml_keys::{Change, Scalar};
 
-use super::card::{Card, Cell, Key};
+use super::card::{Card, Cell, Key, is_ours};
 use super::scenes::{BOUNDS, File, ONLY_POINT, Scene, What};
 use crate::experiment::Experiment;
 use crate::experiment::file::{Over, Point, Study};
@@ -38,6 +38,7 @@ pub(super) fn play(
     scenes: &[&Scene],
     (first, last): (u64, u64),
     jobs: usize,
+    ours: bool,
 ) -> Result<Card, String> {
     let sets = recordings();
     let lacks: Vec<Option<String>> = scenes.iter().map(|scene| lacks(scene, &sets)).collect();
@@ -50,7 +51,7 @@ pub(super) fn play(
     tasks.sort_by(|one, other| other.0.seconds.total_cmp(&one.0.seconds));
     let progress = Mutex::new(Progress::new(&tasks));
     let played = parallel::map(&tasks, jobs, |_, (scene, seed)| {
-        let outcome = quietly(|| one(scene, *seed));
+        let outcome = quietly(|| one(scene, *seed, ours));
         progress.lock().unwrap_or_else(PoisonError::into_inner).on_end(scene);
         outcome
     });
@@ -112,12 +113,14 @@ fn lacks(scene: &Scene, sets: &Result<Vec<String>, String>) -> Option<String> {
     }
 }
 
-/// Plays one scene with one seed.
-fn one(scene: &Scene, seed: u64) -> Played {
+/// Plays one scene with one seed, with all its schemes or with ours.
+fn one(scene: &Scene, seed: u64, ours: bool) -> Played {
     let seed_text = seed.to_string();
+    let wanted = |name: &&str| !ours || is_ours(name);
+    let schemes = scene.schemes.split(',').filter(wanted).collect::<Vec<_>>().join(",");
     let run = |words: &str, more: &[&str]| -> Result<Vec<Value>, String> {
-        let schemes = ["--sim", "--schemes", scene.schemes, "--seed", &seed_text];
-        let words = words.split_whitespace().chain(schemes).chain(more.iter().copied());
+        let given = ["--sim", "--schemes", &schemes, "--seed", &seed_text];
+        let words = words.split_whitespace().chain(given).chain(more.iter().copied());
         let words: Vec<String> = words.map(str::to_owned).collect();
         let experiment = Experiment::parse(&words)?;
         Ok(experiment.run().map_err(|failure| failure.to_string())?.results)
@@ -131,11 +134,12 @@ fn one(scene: &Scene, seed: u64) -> Played {
             let start = FALL_S + LATER_S * seed.saturating_sub(1) as f64;
             named(scene, run(words, &["--start-s", &start.to_string(), "--jobs", "1"])?)
         }
-        What::File(file) => of_file(file, scene, seed)?,
+        What::File(file) => of_file(file, &schemes, seed)?,
     };
     let mut cells = Vec::new();
     for (point, result) in results {
-        let Some(scheme) = result["scheme"].as_str() else { continue };
+        let scheme = result["scheme"].as_str().filter(|scheme| !ours || is_ours(scheme));
+        let Some(scheme) = scheme else { continue };
         for figure in scene.figures {
             let Some(value) = figure.of(&result) else { continue };
             let key = Key {
@@ -151,12 +155,12 @@ fn one(scene: &Scene, seed: u64) -> Played {
 }
 
 /// Runs every point of a file.
-fn of_file(file: &File, scene: &Scene, seed: u64) -> Result<Vec<(String, Value)>, String> {
+fn of_file(file: &File, schemes: &str, seed: u64) -> Result<Vec<(String, Value)>, String> {
     let change = |(key, value): &(&str, f64)| Change {
         key: (*key).to_owned(),
         value: Scalar::Number(*value),
     };
-    let schemes = scene.schemes.split(',').map(|name| Scheme::from_str(name, false));
+    let schemes = schemes.split(',').map(|name| Scheme::from_str(name, false));
     let schemes: Vec<Scheme> = schemes.collect::<Result<_, _>>()?;
     let mut results = Vec::new();
     for (name, changes) in file.points {
