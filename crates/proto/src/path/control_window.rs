@@ -43,9 +43,6 @@ use crate::recovery::{RIDE, SentPacket};
 
 /// A rate that was measured this long ago may belong to another place.
 const SLOW_MEMORY: Duration = Duration::from_secs(10);
-/// For this long copies are not tried again: without copies there is no queue, and so no newer
-/// rate.
-const FULL_MEMORY: Duration = Duration::from_secs(300);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment.
@@ -66,9 +63,9 @@ const LEAST_DATAGRAM: usize = 480;
 const MOST_DATAGRAM: Duration = Duration::from_millis(300);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
 pub(crate) const THIN: Rate = Rate::from_bps(300_000);
-/// What 50 messages of 100 bytes a second take with their headers and acknowledgements: below it there
+/// What 50 messages of 100 bytes a second take with their headers, and acknowledgements that ride: below it there
 /// is no room for copies.
-pub(super) const FULL: Rate = Rate::from_bps(100_000);
+pub(super) const FULL: Rate = Rate::from_bps(80_000);
 /// The precision of timers: what is due a moment later is not due yet.
 const SOON: Duration = Duration::from_micros(1);
 /// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
@@ -267,7 +264,7 @@ impl Path {
     }
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
-    pub(super) fn slow_rate(&self, now: Instant) -> Option<Rate> {
+    pub(crate) fn slow_rate(&self, now: Instant) -> Option<Rate> {
         // What is paced by a rate makes no queue that would show another: it holds until it is refuted.
         self.busy_rate(now).or_else(|| self.thin_rate(now, Duration::MAX))
     }
@@ -291,8 +288,9 @@ impl Path {
             return self.is_thin(now);
         }
         let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
-        let is_slow = self.thin_rate(now, FULL_MEMORY).is_some_and(|rate| rate < FULL);
-        self.is_thin(now) || is_unknown && self.hop.best_ever() < THIN || is_slow
+        let full = if self.has_bulk() { THIN } else { FULL };
+        let is_full = self.slow_rate(now).is_some_and(|rate| rate < full);
+        is_full || is_unknown && self.hop.best_ever() < THIN
     }
 
     /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and nothing since has shown it to

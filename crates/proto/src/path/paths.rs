@@ -202,7 +202,13 @@ impl Paths {
     /// Returns the room that a path has for control. On a thin path a message that is under way
     /// nowhere is left to one that takes it sooner.
     pub(crate) fn control_room(&self, now: Instant, path: &Path) -> CopyRoom {
-        let room = path.control_room(now);
+        let mut room = path.control_room(now);
+        if path.slow_rate(now).is_none() {
+            return room;
+        }
+        let is_alone = self.active_for(Tier::Control).all(|other| other.id() == path.id());
+        // What is under way here comes from here, or not at all.
+        room.repeat = if is_alone { 0 } else { room.repeat };
         if !path.is_thin(now) {
             return room;
         }
