@@ -288,9 +288,8 @@ impl Path {
             return self.is_thin(now);
         }
         let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
-        let full = if self.has_bulk() { THIN } else { FULL };
-        let is_full = self.slow_rate(now).is_some_and(|rate| rate < full);
-        is_full || is_unknown && self.hop.best_ever() < THIN
+        let is_full = self.slow_rate(now).is_some_and(|rate| rate < FULL);
+        is_full || self.has_bulk() && self.is_thin(now) || is_unknown && self.hop.best_ever() < THIN
     }
 
     /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and nothing since has shown it to
