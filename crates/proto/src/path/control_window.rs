@@ -65,7 +65,9 @@ const MOST_DATAGRAM: Duration = Duration::from_millis(300);
 pub(crate) const THIN: Rate = Rate::from_bps(300_000);
 /// What 50 messages of 100 bytes a second take with their headers, and acknowledgements that ride: below it there
 /// is no room for copies.
-pub(super) const FULL: Rate = Rate::from_bps(80_000);
+pub(super) const FULL: Rate = Rate::from_bps(100_000);
+/// By how much a copy is worth more for each share of what the path loses: where one in five is lost, half of [`FULL`] will do.
+const LOSS_WORTH: f64 = 5.0;
 /// The precision of timers: what is due a moment later is not due yet.
 const SOON: Duration = Duration::from_micros(1);
 /// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
@@ -288,7 +290,8 @@ impl Path {
             return self.is_thin(now);
         }
         let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
-        let is_full = self.slow_rate(now).is_some_and(|rate| rate < FULL);
+        let worth = 1.0 + LOSS_WORTH * self.loss();
+        let is_full = self.slow_rate(now).is_some_and(|rate| rate.mul_f64(worth) < FULL);
         is_full || self.has_bulk() && self.is_thin(now) || is_unknown && self.hop.best_ever() < THIN
     }
 
