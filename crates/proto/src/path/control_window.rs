@@ -14,7 +14,7 @@
 //!   base    = round trip without our own queue + what the peer holds acknowledgements back
 //!   slack   = 30 ms where the hop is saturated, else 80 ms
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
-//! datagram ≤ 40 ms of the hop's time, 480 bytes at least
+//! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
 //! On all but the thinnest links control never fills a window. What must wait waits here, where the
 //! newest set-point replaces the older one and a command goes before a repeat, and not in the queue
@@ -61,6 +61,8 @@ const DATAGRAM: Duration = Duration::from_millis(40);
 const LEAST_DATAGRAM: usize = 480;
 /// … unless that takes longer than this: then it holds one message.
 const MOST_DATAGRAM: Duration = Duration::from_millis(300);
+/// The same where messages wait for so long that they are late: fewer headers bring more of them.
+const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
 pub(crate) const THIN: Rate = Rate::from_bps(300_000);
 /// What 50 messages of 100 bytes a second take with their headers, and acknowledgements that ride: below it there
@@ -338,15 +340,17 @@ impl Path {
         if may_wait { self.peer_holds.max(RIDE) } else { self.peer_holds }
     }
 
-    /// Returns how large a datagram with control may be.
-    pub(crate) fn control_datagram(&self, now: Instant) -> usize {
+    /// Returns how large a datagram with control may be; messages that are late anyway need no
+    /// small ones.
+    pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
         if self.drips() || self.careful_since(now).is_some() {
             return 100;
         }
+        let takes = if is_late { LATE_DATAGRAM } else { DATAGRAM };
         let rate = self.slow_rate(now);
         rate.map_or(usize::MAX, |rate| {
             let least = (rate.bytes_in(MOST_DATAGRAM) as usize).min(LEAST_DATAGRAM);
-            (rate.bytes_in(DATAGRAM) as usize).max(least)
+            (rate.bytes_in(takes) as usize).max(least)
         })
     }
 
@@ -484,7 +488,8 @@ mod tests {
         assert!(path.hop.queue() < Duration::from_millis(100));
         let window = Rate::from_bps(KBPS * 1_000).bytes_in(RTT + SLACK * 2);
         assert!(path.sent.control_in_flight() <= window, "{}", path.sent.control_in_flight());
-        assert_eq!(path.control_datagram(now), LEAST_DATAGRAM);
+        assert_eq!(path.control_datagram(now, false), LEAST_DATAGRAM);
+        assert!(path.control_datagram(now, true) > 3 * LEAST_DATAGRAM);
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Delivery for Control {
         let (now, path, id) = (turn.now, turn.path, turn.path.id());
         let mut room = turn.paths.control_room(now, path);
         let one_repeat = path.may_be_slow(now);
-        let most = path.control_datagram(now);
+        let most = path.control_datagram(now, self.outbox.is_behind(now, id, Tier::Control));
         datagram.may_wait = path.is_sound_for_control(now) && turn.paths.answers_may_wait(now);
         while datagram.len() < most && self.add_copy(now, id, Tier::Control, room, datagram) {
             datagram.urgent = true;

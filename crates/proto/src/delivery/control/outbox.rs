@@ -244,6 +244,18 @@ impl Outbox {
         self.others > 0 && tiers.into_iter().any(|tier| self.wants(path, tier))
     }
 
+    /// Tells whether a message that is under way nowhere has waited for so long that it is late for every autopilot.
+    pub(crate) fn is_behind(&self, now: Instant, path: PathId, tier: Tier) -> bool {
+        let usable = self.pending.usable();
+        let is_late = |seq| {
+            self.messages.get(&seq).is_some_and(|message| {
+                now.since(message.submitted) > LATE
+                    && !message.flights.iter().any(|flight| usable.contains(&flight.path))
+            })
+        };
+        self.pending.oldest(path, tier).any(is_late)
+    }
+
     /// Takes the next copy of a tier for a path, with its full session-wide number.
     ///
     /// The caller sends it in the packet that it is building and remembers the number with the
@@ -452,18 +464,6 @@ impl Outbox {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.messages.len()
-    }
-
-    /// Tells whether a message that is under way nowhere has waited for so long that it is late for every autopilot.
-    fn is_behind(&self, now: Instant, path: PathId, tier: Tier) -> bool {
-        let usable = self.pending.usable();
-        let is_late = |seq| {
-            self.messages.get(&seq).is_some_and(|message| {
-                now.since(message.submitted) > LATE
-                    && !message.flights.iter().any(|flight| usable.contains(&flight.path))
-            })
-        };
-        self.pending.oldest(path, tier).any(is_late)
     }
 
     /// Ends a message of which a copy came in.
