@@ -21,7 +21,7 @@ const FLAP: &str = "each second is another fall";
 const OPENING: &str =
     "no session opens within the run where one round trip in 44 succeeds on a link";
 /// Cells that are known to miss bars: which, and why.
-const KNOWN: [(&str, &[&str], &str); 26] = [
+const KNOWN: [(&str, &[&str], &str); 25] = [
     ("alone_0.3M_20k_60s_1000kB_counted_loss0.05", &["gap"], LOSSY),
     ("other-dead_10M_5k_30s_16kB_counted", &["gap"], DEEP),
     ("other-dead_0.3M_20k_5s_16kB_counted_loss0.05", &["gap"], LOSSY),
@@ -41,7 +41,6 @@ const KNOWN: [(&str, &[&str], &str); 26] = [
     ("both_50M_2k_5s_500kB_counted_loss0.05", &["gap"], DEEP),
     ("both_0.1M_64k_60s_16kB_live-video", &["age"], VIDEO),
     ("alone_0.3M_20k_30s_500kB_live-video_loss0.05", &["age"], VIDEO),
-    ("first_0.1M_10k_1s_500kB_counted_loss0.05", &["in_time"], CHANCE),
     ("both_1M_200k_60s_1000kB_live-video_loss0.05", &["age"], VIDEO),
     ("alone_3M_10k_5s_64kB_counted-video", &["gap", "wire"], DEEP),
     ("first_0.3M_50k_30s_64kB_live-video_loss0.05", &["age"], CHANCE),
