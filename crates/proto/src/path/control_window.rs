@@ -72,6 +72,8 @@ pub(super) const FULL: Rate = Rate::from_bps(100_000);
 const LOSS_WORTH: f64 = 5.0;
 /// The precision of timers: what is due a moment later is not due yet.
 const SOON: Duration = Duration::from_micros(1);
+/// On a thin path that fell silent probes go this far apart.
+const DRIP: Duration = Duration::from_millis(200);
 /// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
 const OWN: usize = 55;
 
@@ -383,7 +385,9 @@ impl Path {
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
         let slow = self.slow_rate(now).filter(|_| self.relayed.is_none());
         // An answer to it comes after those to what stands before it.
-        slow.map_or(Duration::ZERO, |rate| self.free_at(rate).since(now))
+        let stands = slow.map_or(Duration::ZERO, |rate| self.free_at(rate).since(now));
+        let fell_silent = self.state == PathState::Suspected && slow.is_some();
+        if fell_silent { stands.max(DRIP) } else { stands }
     }
 }
 
