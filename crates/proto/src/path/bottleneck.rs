@@ -192,8 +192,9 @@ impl Bottleneck {
         let size = usize::from(newest.bytes);
         let delay = signed(sample.received_at_us) - signed(newest.sent_at.as_micros());
         let was_empty = self.shows_empty(newest);
-        if self.through_silence {
-            self.look_whether_sooner(whole(newest), sample.rtt);
+        let alone = self.rate.map(|rate| rate.transmission_time(whole(newest) as usize));
+        if self.through_silence && alone.is_some_and(|takes| takes > sample.rtt) {
+            self.refute();
         }
         self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);

@@ -60,17 +60,6 @@ impl Bottleneck {
         (beyond > most + DEEP).then_some(most)
     }
 
-    /// Corrects the rate where an answer came before the datagram had left the hop by it; where that shows twice the rate, the hop
-    /// has become faster.
-    pub(super) fn look_whether_sooner(&mut self, bytes: u64, rtt: Duration) {
-        let at_least = Rate::from_bytes_in(bytes, rtt);
-        match self.rate {
-            Some(rate) if at_least > rate.mul_f64(2.0) => self.refute(),
-            Some(rate) => self.rate = Some(rate.max(at_least)),
-            None => {}
-        }
-    }
-
     /// Takes the rate for wrong where a datagram takes less than the least before by more than half of what that one took at the
     /// hop: it has become faster.
     pub(super) fn look_whether_shorter(&mut self, delay: i64) {
