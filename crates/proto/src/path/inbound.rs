@@ -243,8 +243,8 @@ impl Path {
         })
     }
 
-    /// Samples what the hop shows: to control of packets that were given up too, since what stood before it while nobody
-    /// answered shows best that it has become thin.
+    /// Samples what the hop shows: to control packets that were given up too, whatever they carried. What stood before it while
+    /// nobody answered shows best that it has become thin; and what is left out of one sample is time without bytes in the next.
     fn measure_hop(
         &mut self,
         now: Instant,
@@ -268,10 +268,8 @@ impl Path {
         let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
         let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
         let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since && is_news;
-        if trusted || is_control {
-            self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
-            self.hop.on_ack(now, &sample(&all));
-        }
+        self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
+        self.hop.on_ack(now, &sample(&all));
         if trusted {
             self.known = (newest.sent_at, newest.delivery.in_flight());
             self.bottleneck.on_ack(now, &sample(&acked));
