@@ -40,7 +40,7 @@ const KNOWN: [(&str, &[&str], &str); 25] = [
     ("alone_0.3M_5k_60s_64kB_counted-video", &["gap", "wire"], DEEP),
     ("both_50M_2k_5s_500kB_counted_loss0.05", &["gap"], DEEP),
     ("both_0.1M_64k_60s_16kB_live-video", &["age"], VIDEO),
-    ("alone_0.3M_20k_30s_500kB_live-video_loss0.05", &["age"], VIDEO),
+    ("alone_0.3M_20k_30s_500kB_live-video_loss0.05", &["gap", "age"], VIDEO),
     ("both_1M_200k_60s_1000kB_live-video_loss0.05", &["age"], VIDEO),
     ("alone_3M_10k_5s_64kB_counted-video", &["gap", "wire"], DEEP),
     ("first_0.3M_50k_30s_64kB_live-video_loss0.05", &["age"], CHANCE),
