@@ -162,8 +162,6 @@ pub(super) struct Bottleneck {
     fell: bool,
     /// The least delay and round-trip time before that, if the hop was fast then: a datagram takes so much again once it is.
     fast: Option<(i64, Duration)>,
-    /// Whether what a silence held up counts.
-    through_silence: bool,
 }
 
 /// The hop was busy nearly all the time.
@@ -181,11 +179,6 @@ struct Stretch {
 }
 
 impl Bottleneck {
-    /// Starts one that is told of what a silence held up as well.
-    pub(super) fn through_silence() -> Self {
-        Self { through_silence: true, ..Self::default() }
-    }
-
     /// Takes an ACK frame whose largest number is acknowledged for the first time.
     pub(super) fn on_ack(&mut self, now: Instant, sample: &Sample<'_>) {
         let newest = sample.newest;
@@ -193,7 +186,7 @@ impl Bottleneck {
         let delay = signed(sample.received_at_us) - signed(newest.sent_at.as_micros());
         let was_empty = self.shows_empty(newest);
         let alone = self.rate.map(|rate| rate.transmission_time(whole(newest) as usize));
-        if self.through_silence && alone.is_some_and(|takes| takes > sample.rtt) {
+        if alone.is_some_and(|takes| takes > sample.rtt) {
             self.refute();
         }
         self.look_whether_shorter(delay);
@@ -201,9 +194,7 @@ impl Bottleneck {
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
         let mut beyond = beyond.min(sample.rtt.saturating_sub(least_rtt));
-        if self.through_silence
-            && let Some(most) = self.longer_way(beyond, sample)
-        {
+        if let Some(most) = self.longer_way(beyond, sample) {
             // What is beyond that is the way's own.
             let own = signed(most.as_micros());
             self.delay = LeastOf::default();
@@ -225,7 +216,7 @@ impl Bottleneck {
         });
         let (took, should) = since_fast.unwrap_or((beyond, own));
         self.look_whether_faster(took, should);
-        if self.through_silence && beyond >= DEEP && sample.may_be_thin {
+        if beyond >= DEEP && sample.may_be_thin {
             // The first late answer: it was this slow at least, and what comes behind it tells more.
             let guess = Rate::from_bytes_in(whole(newest), beyond);
             self.rate_at = if self.rate.is_none() { now } else { self.rate_at };
@@ -332,36 +323,11 @@ impl Bottleneck {
         self.first.filter(|_| now.since(self.rate_at) < FIRST_MEMORY)
     }
 
-    /// Forgets the rates: the path fell silent. The delay of the empty path stays, and so does
-    /// saturation: control that fills a thin path makes it silent.
-    pub(super) fn forget_rates(&mut self) {
-        let (delay, rtt) = (self.delay.clone(), self.rtt.clone());
-        let (round_trip, saturated, best_ever) = (self.round_trip, self.saturated, self.best_ever);
-        let (falls, busy_at) = (std::mem::take(&mut self.falls), self.busy_at);
-        let through_silence = self.through_silence;
-        *self = Self {
-            delay,
-            rtt,
-            round_trip,
-            saturated,
-            best_ever,
-            falls,
-            busy_at,
-            through_silence,
-            ..Self::default()
-        };
-    }
-
-    /// Returns the bytes that might stand before a packet when it was sent.
-    fn before(&self, packet: &SentPacket) -> u64 {
-        if self.through_silence { packet.stood } else { packet.delivery.in_flight() }
-    }
-
     /// Tells whether what was under way when the packet was sent fits into the path without a queue:
     /// then its delay is the path's own, however long that has become.
     fn shows_empty(&self, packet: &SentPacket) -> bool {
         let Some((rate, rtt)) = self.rate.zip(self.rtt.least()) else { return true };
-        self.before(packet) <= rate.bytes_in(rtt) / 2
+        packet.stood <= rate.bytes_in(rtt) / 2
     }
 
     /// Takes the rate that a large datagram shows: whatever else delayed it, the hop sends at least
@@ -369,7 +335,7 @@ impl Bottleneck {
     /// busy.
     fn on_large(&mut self, now: Instant, at_least: Rate, packet: &SentPacket) {
         self.best_ever = self.best_ever.max(at_least);
-        let is_guess = self.rate.is_none() && self.before(packet) <= ALONE;
+        let is_guess = self.rate.is_none() && packet.stood <= ALONE;
         if is_guess && self.best_ever < THIN {
             (self.rate, self.rate_at) = (Some(at_least), now);
         }
@@ -386,7 +352,7 @@ impl Bottleneck {
         let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
         let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
         // A packet that was alone did not queue behind one of ours, however long it took.
-        let behind = oldest_us + base + BEHIND_US <= signed(last) && self.before(sample.newest) > 0;
+        let behind = oldest_us + base + BEHIND_US <= signed(last) && sample.newest.stood > 0;
         let all = sample.acked.iter().map(|packet| whole(packet)).sum();
         let gap = Duration::from_micros(received.saturating_sub(last));
         let sent_at = sample.newest.sent_at;
@@ -423,11 +389,7 @@ impl Bottleneck {
             }
             None => (all, gap),
         };
-        let longest = if self.through_silence {
-            LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP)
-        } else {
-            LONGEST_GAP
-        };
+        let longest = LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP);
         let busy = gap.min(longest);
         self.history.on_busy(at, bytes, busy);
         self.falls.on_busy(at, bytes, busy);
@@ -452,9 +414,6 @@ impl Bottleneck {
     /// the first of them reached it. Of all such runs the one that shows the highest rate: where the hop was idle before a
     /// packet, that is its rate.
     fn since_idle(&self, sample: &Sample<'_>, base: i64) -> Option<(u64, Duration)> {
-        if !self.through_silence {
-            return None;
-        }
         let base_size = self.delay.least().map_or(0, |(_, size)| size as u64 + limits::IP_AND_UDP);
         let mut packets: SmallVec<[(Instant, u64); 16]> =
             sample.acked.iter().map(|packet| (packet.sent_at, whole(packet))).collect();

@@ -142,8 +142,8 @@ impl Path {
     /// Returns how good a free path this would be: the rate that it has now.
     pub(crate) fn fitness(&self, now: Instant) -> f64 {
         let unlimited = Rate::from_bps(u64::MAX);
-        let usual = self.bottleneck.usual_rate().unwrap_or(unlimited);
-        let present = self.bottleneck.rate();
+        let usual = self.hop.usual_rate().unwrap_or(unlimited);
+        let present = self.hop.rate();
         let present = present.filter(|rate| *rate < usual && self.queue(now) > LONG_QUEUE);
         let rate = present.unwrap_or(usual);
         let kept = if self.bulk_role == BulkRole::Free { HYSTERESIS } else { 1.0 };
@@ -159,7 +159,7 @@ impl Path {
             let usual = view.late_after(oldest.bulk).saturating_add(view.burst_patience());
             now.since(oldest.sent_at).saturating_sub(usual)
         });
-        self.bottleneck.queue().max(overdue)
+        self.hop.queue().max(overdue)
     }
 
     /// Returns the bytes that may be in flight for bulk to leave.
@@ -169,10 +169,10 @@ impl Path {
             ProtectControl::Balanced => &BALANCED,
             ProtectControl::Strict => &STRICT,
         };
-        let Some(hop) = self.bottleneck.rate() else { return u64::MAX };
-        let has_queue = !self.bottleneck.is_empty();
+        let Some(hop) = self.hop.rate() else { return u64::MAX };
+        let has_queue = !self.hop.is_empty();
         // A path that has become longer holds more.
-        let rtt = if self.bottleneck.passes() { self.rtt.srtt() } else { self.rtt.min_rtt() };
+        let rtt = if self.hop.passes() { self.rtt.srtt() } else { self.rtt.min_rtt() };
         // Only what is lost without a queue is the path's own loss.
         let lost = if has_queue { 0.0 } else { self.loss() };
         bound(
@@ -181,7 +181,7 @@ impl Path {
                 delivered: self.delivery_rate,
                 hop,
                 low: match degree.minds_falls {
-                    true => self.bottleneck.least_rate(now, FALL_MEMORY),
+                    true => self.hop.least_rate(now, FALL_MEMORY),
                     false => None,
                 },
                 rtt: rtt.unwrap_or_default(),
@@ -212,7 +212,7 @@ fn bound(degree: &Degree, view: &View) -> u64 {
 
 fn least_datagrams(degree: &Degree, view: &View) -> u64 {
     match view.role {
-        BulkRole::Sanctuary if view.is_thin => 0,
+        BulkRole::Sanctuary if view.is_thin && view.has_queue => 0,
         _ if view.has_queue => 1,
         _ => degree.least,
     }

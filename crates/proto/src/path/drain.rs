@@ -50,9 +50,9 @@ impl Path {
     /// Tells how what is under way drains.
     pub(super) fn drain(&self, now: Instant) -> Drain {
         let (sent_at, in_flight) = self.known;
-        let queue = self.bottleneck.queue();
+        let queue = self.hop.queue();
         let least_rtt = self.rtt.min_rtt().unwrap_or_else(|| self.rtt.srtt_or_initial());
-        let busy = self.bottleneck.fresh_rate(now);
+        let busy = self.hop.fresh_rate(now);
         let proved = Rate::from_bytes_in(in_flight, least_rtt + queue);
         let rate = if queue < EMPTY { busy.map(|rate| rate.max(proved)) } else { busy };
         let position = self.counters.bytes_sent.saturating_sub(self.sent.in_flight());
@@ -62,7 +62,7 @@ impl Path {
     fn overdue(&self, now: Instant) -> Duration {
         self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
             let late = self.health_view(now).late_after(oldest.bulk);
-            let least = self.rtt.min_rtt().unwrap_or(late) + self.bottleneck.queue();
+            let least = self.rtt.min_rtt().unwrap_or(late) + self.hop.queue();
             now.since(oldest.sent_at).saturating_sub(late.min(least + JITTER + MAX_ACK_DELAY))
         })
     }

@@ -218,7 +218,6 @@ impl Path {
             let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
             self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
             if self.relayed.is_some() {
-                self.bottleneck.on_delivered(sample.rate);
                 self.hop.on_delivered(sample.rate);
             }
         }
@@ -272,7 +271,6 @@ impl Path {
         self.hop.on_ack(now, &sample(&all));
         if trusted {
             self.known = (newest.sent_at, newest.delivery.in_flight());
-            self.bottleneck.on_ack(now, &sample(&acked));
             self.prove(newest);
         }
     }

@@ -163,9 +163,6 @@ pub(crate) struct Path {
     rtt: RttEstimator,
     rate: DeliveryRate,
     delivery_rate: Rate,
-    /// What bulk goes by: nothing of what a silence held up is believed.
-    bottleneck: Bottleneck,
-    /// What control goes by: what a silence held up says how thin the hop has become.
     hop: Bottleneck,
     bulk_role: BulkRole,
     /// The longest that the peer holds acknowledgements of control back.
@@ -240,8 +237,7 @@ impl Path {
             rtt: RttEstimator::new(),
             rate: DeliveryRate::default(),
             delivery_rate: Rate::ZERO,
-            bottleneck: Bottleneck::default(),
-            hop: Bottleneck::through_silence(),
+            hop: Bottleneck::default(),
             bulk_role: BulkRole::Free,
             peer_holds: Duration::ZERO,
             let_wait_at: None,

@@ -207,7 +207,7 @@ impl Path {
     }
 
     fn message_bound(&self, now: Instant) -> u64 {
-        let rate = self.bottleneck.rate().filter(|_| self.config.protect_control.is_balanced());
+        let rate = self.hop.rate().filter(|_| self.config.protect_control.is_balanced());
         let time = self.rtt.min_rtt().unwrap_or_default() + MESSAGE_QUEUE;
         self.bulk_bound(now).max(rate.unwrap_or_default().bytes_in(time))
     }

@@ -116,7 +116,6 @@ impl Path {
         self.probe_wanted = true;
         self.counters.suspicions += 1;
         self.was_thin = self.may_be_thin(now);
-        self.bottleneck.forget_rates();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(now, lost, outcome);
         self.change_state(PathState::Suspected, outcome);

@@ -14,7 +14,7 @@ use crate::limits;
 impl Bottleneck {
     /// Tells whether most packets came as they were sent. What is sent at the pace of a thin hop does, too.
     pub(super) fn is_longer(&self, slot: &Slot) -> bool {
-        let is_paced = self.through_silence && (self.fell || self.best_ever < THIN);
+        let is_paced = self.fell || self.best_ever < THIN;
         slot.is_longer() && !is_paced
     }
 
@@ -34,7 +34,7 @@ impl Bottleneck {
             self.rise = None;
             return None;
         }
-        let before = self.before(sample.newest) + u64::from(sample.newest.bytes);
+        let before = sample.newest.stood + u64::from(sample.newest.bytes);
         let rise = self.rise.get_or_insert(Rise::new(received));
         let span = Duration::from_micros(received.saturating_sub(rise.from_us));
         if span.is_zero() {
