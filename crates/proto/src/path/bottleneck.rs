@@ -23,8 +23,9 @@
 //! was sent, and on a path that has become longer nearly all do.
 //!
 //! The second difference, that of round-trip times, guards against the clocks: one that drifts or
-//! steps changes the delay and not the round-trip time. Nothing from a path that fell silent is
-//! used: a link that stalled and releases what it held looks like a thin one.
+//! steps changes the delay and not the round-trip time. What a silence held up counts: a hop that has
+//! become thin falls silent too, and one that merely stalled shows within milliseconds of being busy
+//! how fast it is.
 
 mod least_of;
 mod rise;
@@ -148,8 +149,6 @@ pub(super) struct Bottleneck {
     first: Option<Rate>,
     /// The median of the recent rates.
     usual: Option<Rate>,
-    /// The same history, but kept through silence: the links that fall deepest also fall silent.
-    falls: RateHistory,
     busy_at: Instant,
     saturated: Option<Saturated>,
     /// What has come since datagrams take longer than they did.
@@ -309,7 +308,7 @@ impl Bottleneck {
     /// Returns the least rate that the hop had in the last `memory`, before a silence too, if it was
     /// busy within it.
     pub(super) fn least_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
-        if now.since(self.busy_at) < memory { self.falls.low(memory, 0.0) } else { None }
+        if now.since(self.busy_at) < memory { self.history.low(memory, 0.0) } else { None }
     }
 
     /// Returns the best rate that the hop ever had, over at least 8 ms.
@@ -392,7 +391,6 @@ impl Bottleneck {
         let longest = LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP);
         let busy = gap.min(longest);
         self.history.on_busy(at, bytes, busy);
-        self.falls.on_busy(at, bytes, busy);
         self.busy_at = now;
         self.look_whether_saturated(now);
         let from_us = received.saturating_sub(gap.as_micros());

@@ -260,13 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_path_takes_a_few_datagrams_and_a_thin_sanctuary_none() {
+    fn an_idle_path_takes_a_few_datagrams_and_a_full_thin_sanctuary_none() {
         let idle = View { delivered: Rate::ZERO, ..VIEW };
         assert_eq!(bound(&BALANCED, &idle), 7_200);
         assert_eq!(bound(&STRICT, &idle), 1_200);
         let thin = View { is_thin: true, ..idle };
         assert_eq!(bound(&BALANCED, &thin), 7_200, "it is all there is");
-        assert_eq!(bound(&BALANCED, &View { role: BulkRole::Sanctuary, ..thin }), 0);
+        let full = View { has_queue: true, ..thin };
+        assert_eq!(bound(&BALANCED, &View { role: BulkRole::Sanctuary, ..full }), 0);
     }
 
     #[test]

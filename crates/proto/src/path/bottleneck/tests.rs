@@ -81,6 +81,9 @@ fn delay_that_jumps_makes_no_hop_thin_that_sends_packets_as_they_came() {
     // Each message still arrives after the next one has left, as if they queued at a slow hop.
     let thin = |grows_ms| {
         let mut hop = Hop::new(5_000);
+        // An MTU probe has shown that it is fast.
+        hop.send(Instant::from_millis(500), 29, Duration::ZERO);
+        hop.send(Instant::from_millis(700), 1_472, Duration::ZERO);
         hop.is_long = true;
         for n in 0..400_u64 {
             // Every 200 ms it is another, as pings of mobile networks have it.
@@ -139,17 +142,11 @@ fn large_datagrams_that_are_too_fast_for_the_rate_end_it() {
 }
 
 #[test]
-fn silence_forgets_the_rate_but_not_how_low_it_was() {
+fn how_low_the_rate_was_is_remembered_for_a_while() {
     let (mut hop, now) = (Bottleneck::default(), Instant::from_millis(5_000));
-    for history in [&mut hop.history, &mut hop.falls] {
-        history.on_busy(now, 1_000, Duration::from_millis(8));
-    }
+    hop.history.on_busy(now, 1_000, Duration::from_millis(8));
     hop.busy_at = now;
-    hop.look_back();
-    assert_eq!(hop.usual_rate(), Some(Rate::from_mbps(1.0)));
-    hop.forget_rates();
     let memory = Duration::from_secs(20);
-    assert_eq!(hop.usual_rate(), None);
     assert_eq!(hop.least_rate(now, memory), Some(Rate::from_mbps(1.0)));
     assert_eq!(hop.least_rate(now + memory, memory), None);
 }
@@ -158,7 +155,7 @@ fn silence_forgets_the_rate_but_not_how_low_it_was() {
 fn a_way_that_has_become_longer_is_no_queue_where_packets_come_as_they_were_sent() {
     let jumped = |kbps: u64, delay_ms| {
         let mut hop = Hop::new(10_000);
-        (hop.bottleneck, hop.is_long) = (Bottleneck::through_silence(), true);
+        hop.is_long = true;
         for n in 0..50 {
             hop.send(Instant::from_millis(1_000 + n * 20), 149, Duration::ZERO);
         }
@@ -174,7 +171,7 @@ fn a_way_that_has_become_longer_is_no_queue_where_packets_come_as_they_were_sent
 
 #[test]
 fn a_hop_that_was_idle_between_two_packets_was_not_busy_then() {
-    let mut hop = Bottleneck::through_silence();
+    let mut hop = Bottleneck::default();
     let (rate, size) = (Rate::from_bps(32_000), 149);
     let takes = rate.transmission_time(usize::from(size) + 28);
     let packet = |pn, at| SentPacket {
@@ -214,7 +211,6 @@ fn a_hop_that_was_idle_between_two_packets_was_not_busy_then() {
 #[test]
 fn a_round_trip_shorter_than_the_transmission_refutes_the_rate() {
     let mut hop = Hop::new(2);
-    hop.bottleneck = Bottleneck::through_silence();
     hop.send(Instant::from_millis(1_000), 29, Duration::ZERO);
     hop.send(Instant::from_millis(2_000), 1_472, Duration::ZERO);
     assert!(hop.bottleneck.calm_rate().is_some_and(|rate| rate.as_bps() / 1_000 == 2));
@@ -227,7 +223,6 @@ fn a_round_trip_shorter_than_the_transmission_refutes_the_rate() {
 #[test]
 fn a_fall_shows_within_half_a_second_whatever_the_hop_was_before() {
     let mut hop = Hop::new(10_000);
-    hop.bottleneck = Bottleneck::through_silence();
     hop.is_long = true;
     for n in 0..200_u64 {
         // Two at once now and then: the hop is busy for a moment, and fast.
@@ -246,7 +241,6 @@ fn a_fall_shows_within_half_a_second_whatever_the_hop_was_before() {
 #[test]
 fn what_comes_early_as_a_fall_ends_is_no_jitter() {
     let mut hop = Hop::new(20);
-    hop.bottleneck = Bottleneck::through_silence();
     hop.is_long = true;
     for n in 0..30 {
         hop.send(Instant::from_millis(1_000 + n * 20), 149, Duration::ZERO);
