@@ -11,7 +11,7 @@
 //!           min(1/4, s · 15 ms / rtt) per round trip
 //! radio:    where more than 20 % is lost and there was no queue for 5 to 10 s, up to 1/4; and what
 //!           is always lost counts as acknowledged for growth
-//! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, loss is in excess, or the rate stays
+//! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, or loss is in excess
 //! bounds:   cwnd ≥ 3/4 holds; growth ends at bandwidth / (1 − usual loss) · (base + queue + 2 T)
 //! dry:      cwnd ← max(1 − 3 queue / base, 1/4) · holds  for two round trips when the empty path
 //!           was not seen for 7.5 s, when half of it has passed and the queue falls by half (another
@@ -68,8 +68,6 @@ const MOST_CHANGE: f64 = 0.25;
 const FAST_OVERSHOOT: f64 = 0.015;
 /// Growth per round trip in start-up.
 const START_GROWTH: f64 = 0.5;
-/// Start-up ends when the delivery rate has not grown by a fifth for three round trips.
-const START_STALLED: u32 = 3;
 /// Pacing rate in start-up, in windows per round trip: the window grows that fast.
 const START_PACING: f64 = 1.5;
 /// Pacing rate otherwise: more would ripple the queue, less would not fill the window.
@@ -109,10 +107,7 @@ const VAIN: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    Start {
-        best: Rate,
-        stalled: u32,
-    },
+    Start,
     Steady,
     /// Running dry until the given time.
     Dry {
@@ -140,13 +135,9 @@ pub(super) struct DelayBounded {
     /// How often running dry did not end the squeeze.
     vain: u32,
     dried_at: Instant,
-    /// When the queue shows again after running dry.
-    refilled_at: Instant,
     /// The queue at the end of the last round trip, seconds.
     last_queue: f64,
     cut_at: Option<Instant>,
-    /// Window and s before that.
-    before_cut: (f64, f64),
     judged_at: Instant,
     excess: bool,
 }
@@ -155,7 +146,7 @@ impl DelayBounded {
     pub(super) fn new(mtu: u64) -> Self {
         Self {
             cwnd: initial_window(mtu) as f64,
-            phase: Phase::Start { best: Rate::ZERO, stalled: 0 },
+            phase: Phase::Start,
             queue: StandingQueue::new(),
             loss: LossGuard::new(),
             bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
@@ -166,10 +157,8 @@ impl DelayBounded {
             squeezed: 0,
             vain: 0,
             dried_at: Instant::ZERO,
-            refilled_at: Instant::ZERO,
             last_queue: 0.0,
             cut_at: None,
-            before_cut: (0.0, 0.0),
             judged_at: Instant::ZERO,
             excess: false,
         }
@@ -222,8 +211,7 @@ impl DelayBounded {
         let one_datagram = (view.mtu as f64 / self.cwnd).min(MOST_CHANGE);
         let least =
             if queue < target { self.fast.max(one_datagram * self.scale) } else { correction };
-        let gain =
-            if view.now < self.refilled_at { correction.min(0.0) } else { correction.max(least) };
+        let gain = correction.max(least);
         let spare = if self.loss.is_calm() { 2.0 } else { 1.0 };
         let holds = self.queue.base().as_secs_f64() + queue + 2.0 * target;
         let most = spare * self.useful_rate() * holds;
@@ -238,25 +226,12 @@ impl DelayBounded {
 
     fn on_round(&mut self, view: &LinkView, acked: &Acked) {
         self.rounds += 1;
-        let bandwidth = self.bandwidth.max();
-        if let Phase::Start { best, stalled } = &mut self.phase {
-            if bandwidth.as_bps() * 5 > best.as_bps() * 6 {
-                (*best, *stalled) = (bandwidth, 0);
-            } else if acked.window_limited {
-                *stalled += 1;
-            }
-            if *stalled >= START_STALLED {
-                self.end_start(view);
-            }
-            return;
-        }
         if self.phase != Phase::Steady {
             return;
         }
         let queue = self.queue.queue(view.now, view.srtt).as_secs_f64();
         let target = self.target(view.srtt);
-        let refilled = view.now >= self.refilled_at;
-        self.grow_fast(view, queue < target / 3.0 && acked.window_limited && refilled);
+        self.grow_fast(view, queue < target / 3.0 && acked.window_limited);
         self.unsqueeze(view, queue > target);
         let unseen = view.now.since(self.queue.base_seen_at());
         let falling = queue > EMPTY && queue < self.last_queue / 2.0 && unseen > DRY_EVERY / 2;
@@ -317,7 +292,6 @@ impl DelayBounded {
             return;
         }
         self.cut_at = Some(view.now);
-        self.before_cut = (self.cwnd, self.scale);
         self.scale = (self.scale * EXCESS_TARGET).max(LEAST_SCALE);
         let queue = self.queue.queue(view.now, view.srtt);
         let useful = self.useful_rate() * (self.queue.base() + queue).as_secs_f64();
@@ -340,10 +314,6 @@ impl Controller for DelayBounded {
         self.loss.on_late(acked.late_bytes as f64 / view.mtu as f64);
         let packets = acked.bytes as f64 / view.mtu as f64;
         let verdict = self.loss.on_delivered(view.now, packets, view.srtt);
-        if self.loss.take_in_vain() {
-            let (cwnd, scale) = self.before_cut;
-            (self.cwnd, self.scale) = (self.cwnd.max(cwnd), self.scale.max(scale));
-        }
         match verdict {
             Some(true) => {
                 self.excess = true;
@@ -367,16 +337,11 @@ impl Controller for DelayBounded {
             }
         }
         match self.phase {
-            Phase::Start { .. } => self.start(view, acked),
+            Phase::Start => self.start(view, acked),
             Phase::Steady => self.steady(view, acked),
             Phase::Dry { until, .. } if view.now >= until => {
                 self.queue.looked_for_base(view.now);
                 self.phase = Phase::Steady;
-                if self.scale < 1.0 {
-                    // The window is what it was, so the queue comes back a round trip later. Growth
-                    // before that would overrun a short buffer.
-                    self.refilled_at = view.now + view.srtt;
-                }
             }
             Phase::Dry { .. } => {}
         }
@@ -413,7 +378,7 @@ impl Controller for DelayBounded {
     }
 
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
-        let starting = matches!(self.phase, Phase::Start { .. });
+        let starting = matches!(self.phase, Phase::Start);
         let gain = if starting { START_PACING } else { PACING };
         Some(window_rate(self.cwnd(), view.srtt, gain))
     }

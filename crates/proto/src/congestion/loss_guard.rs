@@ -21,8 +21,7 @@
 //!
 //! A radio loses in bursts, so that its blocks differ by more than independent losses would make
 //! them: v says how much, blocks grow longer with it, and one lucky block after a cut does not
-//! prove that the cut helped. Where there was no queue (less than 4 ms in 5 to 10 s), a cut in vain
-//! is taken back.
+//! prove that the cut helped.
 //!
 //! Where other flows fill what one flow leaves, that trial shows nothing either, and 5 % is more
 //! than they bear. But a buffer loses packets only when it is full, a radio at any time: so the
@@ -166,8 +165,6 @@ pub(super) struct LossGuard {
     usual: Option<f64>,
     last: f64,
     excess: Option<Excess>,
-    /// The last excess remained although less was sent, and there is no queue.
-    in_vain: bool,
 }
 
 impl LossGuard {
@@ -183,7 +180,6 @@ impl LossGuard {
             usual: None,
             last: 0.0,
             excess: None,
-            in_vain: false,
         }
     }
 
@@ -239,7 +235,6 @@ impl LossGuard {
             let stays = loss >= HELPED * before.loss - luck;
             stays && (!calm || loss > self.bound(usual, all))
         });
-        self.in_vain = calm && in_vain;
         let weight = if loss < usual {
             DOWN
         } else if in_vain && calm {
@@ -284,11 +279,6 @@ impl LossGuard {
             self.fine_from = now + rtt;
         }
         excess
-    }
-
-    /// Tells, once, whether the last cut was in vain and there is no queue: it may be taken back.
-    pub(super) fn take_in_vain(&mut self) -> bool {
-        std::mem::take(&mut self.in_vain)
     }
 
     /// Tells whether the block under way already shows heavy loss.
