@@ -96,9 +96,7 @@ const ALONE: u64 = 100;
 /// The rate of a saturated hop is updated, and a thin one stays saturated, whenever it was busy for this much of
 /// [`SATURATED_WITHIN`].
 const STILL_TELLING: Duration = Duration::from_millis(100);
-/// A longer gap between two packets of a busy hop is a stall: 600 bytes at 16 kbit/s.
-const LONGEST_GAP: Duration = Duration::from_millis(300);
-/// … unless a hop of this rate takes that long for them.
+/// What takes longer than at this rate has stalled.
 const LEAST_RATE: Rate = Rate::from_bps(4_000);
 /// A stretch at less than one third of the rate may hold a stall.
 const STALL: u64 = 3;
@@ -388,8 +386,7 @@ impl Bottleneck {
             }
             None => (all, gap),
         };
-        let longest = LEAST_RATE.transmission_time(bytes as usize).max(LONGEST_GAP);
-        let busy = gap.min(longest);
+        let busy = gap.min(LEAST_RATE.transmission_time(bytes as usize));
         self.history.on_busy(at, bytes, busy);
         self.busy_at = now;
         self.look_whether_saturated(now);
