@@ -41,8 +41,6 @@ use crate::event::PathState;
 use crate::limits;
 use crate::recovery::{RIDE, SentPacket};
 
-/// A rate that was measured this long ago may belong to another place.
-const SLOW_MEMORY: Duration = Duration::from_secs(10);
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
 /// The same before the hop is known to be saturated: it may have stalled for a moment.
@@ -272,14 +270,7 @@ impl Path {
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(crate) fn slow_rate(&self, now: Instant) -> Option<Rate> {
         // What is paced by a rate makes no queue that would show another: it holds until it is refuted.
-        self.busy_rate(now).or_else(|| self.thin_rate(now, Duration::MAX))
-    }
-
-    /// Returns the same of a hop that was busy lately, or is filled by control.
-    pub(super) fn slow_rate_lately(&self, now: Instant) -> Option<Rate> {
-        // What is not slow at all was not slow lately.
-        let filled = Some(self.slow_rate(now)?).filter(|rate| self.ack_rides(*rate));
-        filled.or_else(|| self.busy_rate(now)).or_else(|| self.last_rate(now))
+        self.busy_rate(now).or_else(|| self.thin_rate())
     }
 
     fn busy_rate(&self, now: Instant) -> Option<Rate> {
@@ -300,16 +291,10 @@ impl Path {
     }
 
     /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and nothing since has shown it to
-    /// be faster; that of `memory` where it was never seen to be faster, but never to be thin behind a queue either.
-    fn thin_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
-        let lately = || self.hop.rate_within(now, memory).is_some();
-        let counts = self.hop.fell() || self.hop.best_ever() < THIN && lately();
+    /// be faster, or if it was never seen to be faster at all.
+    fn thin_rate(&self) -> Option<Rate> {
+        let counts = self.hop.fell() || self.hop.best_ever() < THIN;
         self.hop.calm_rate().filter(|rate| *rate < THIN && counts && self.relayed.is_none())
-    }
-
-    /// Returns that rate while it says how much may be sent.
-    pub(super) fn last_rate(&self, now: Instant) -> Option<Rate> {
-        self.thin_rate(now, SLOW_MEMORY)
     }
 
     /// Returns how long a copy of control would take from now.
@@ -519,7 +504,7 @@ mod tests {
         let probe = send(&mut path, at(100), 1_472);
         acknowledge(&mut path, probe, at(101));
         send(&mut path, at(200), MESSAGE);
-        assert!(!path.may_be_slow(at(200)) && path.last_rate(at(200)).is_none());
+        assert!(!path.may_be_slow(at(200)) && path.slow_rate(at(200)).is_none());
         assert!(path.control_room(at(200)).repeat > MESSAGE);
     }
 }

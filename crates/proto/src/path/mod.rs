@@ -425,7 +425,7 @@ impl Path {
         {
             return PROBE_PATIENCE;
         }
-        let Some(rate) = self.slow_rate_lately(self.looked_at) else { return Duration::ZERO };
+        let Some(rate) = self.slow_rate(self.looked_at) else { return Duration::ZERO };
         let first = self.sent.unheard().next();
         let queued = first.map_or(Duration::ZERO, |first| self.queued(rate, first));
         // The answer stands in a queue, too.

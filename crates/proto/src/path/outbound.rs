@@ -46,7 +46,7 @@ impl Path {
         }
         let rest = |rate: Rate| if self.ack_rides(rate) { ACK_RIDES } else { ACK_REST };
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
-        let rate = self.slow_rate_lately(now);
+        let rate = self.slow_rate(now);
         let rate = rate.filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
@@ -132,7 +132,7 @@ impl Path {
         let fit = self.state == PathState::Active
             && self.relayed.is_none()
             && !self.doubtful
-            && self.slow_rate_lately(now).is_none()
+            && self.slow_rate(now).is_none()
             && !(self.rests() && self.mtu.has_failed())
             && self.rtt.srtt().is_some();
         fit.then_some(size)
