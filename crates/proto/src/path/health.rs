@@ -44,8 +44,6 @@ const LEAST_CALL: u32 = 2;
 const LEAST_UNANSWERED: u32 = 3;
 /// Largest number of unanswered packets: what a path that loses half may demand.
 const MOST_UNANSWERED: u32 = 12;
-/// Largest number of answers that may be missing by chance: where 98 of 100 fail, three seconds of control.
-const MOST_MISSING: u32 = 300;
 /// Least allowance for variation: timers and scheduling of two operating systems.
 const LEAST_VARIATION: Duration = Duration::from_millis(4);
 /// Silence beyond the first overdue packet: pauses of the peer's processor.
@@ -195,7 +193,7 @@ pub(super) fn silent_since<'a>(
     if overdue_at >= now {
         return None;
     }
-    let limit = view.least_run(FALSE_CALL).clamp(LEAST_CALL, MOST_MISSING) as usize;
+    let limit = view.least_run(FALSE_CALL).max(LEAST_CALL) as usize;
     let last = missing_answer(view, oldest, unheard, limit)?;
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }
