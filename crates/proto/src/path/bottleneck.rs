@@ -77,8 +77,6 @@ const DEEP: Duration = Duration::from_millis(40);
 const AS_SENT: Duration = Duration::from_millis(1);
 /// Time over which early receptions are counted where the hop was not saturated.
 const CALM: Duration = Duration::from_secs(10);
-/// How long a hop counts as saturated after it was, or after a thin one was [`STILL_TELLING`].
-const SATURATED_MEMORY: Duration = Duration::from_secs(60);
 /// This many datagrams in a row that take less than half of the time that the rate says end that
 /// sooner.
 const FASTER: u32 = 3;
@@ -93,7 +91,7 @@ const TELLING: Duration = Duration::from_millis(8);
 const LARGE: usize = 1_000;
 /// A packet with no more bytes than this under way before it was alone: a PING or two.
 const ALONE: u64 = 100;
-/// The rate of a saturated hop is updated, and a thin one stays saturated, whenever it was busy for this much of
+/// The rate of a saturated hop is updated whenever it was busy for this much of
 /// [`SATURATED_WITHIN`].
 const STILL_TELLING: Duration = Duration::from_millis(100);
 /// What takes longer than at this rate has stalled.
@@ -102,8 +100,6 @@ const LEAST_RATE: Rate = Rate::from_bps(4_000);
 const STALL: u64 = 3;
 /// A rate that is exceeded by more than this factor is wrong.
 const RISEN: f64 = 1.1;
-/// An older rate may have been measured in another place.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// What an ACK frame says about the packets that it is the first to acknowledge.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +144,8 @@ pub(super) struct Bottleneck {
     /// The median of the recent rates.
     usual: Option<Rate>,
     busy_at: Instant,
-    saturated: Option<Saturated>,
+    /// The rate of the hop while it was busy nearly all the time.
+    saturated: Option<Rate>,
     /// What has come since datagrams take longer than they did.
     rise: Option<Rise>,
     /// Datagrams in a row that were faster than the rate.
@@ -159,13 +156,6 @@ pub(super) struct Bottleneck {
     fell: bool,
     /// The least delay and round-trip time before that, if the hop was fast then: a datagram takes so much again once it is.
     fast: Option<(i64, Duration)>,
-}
-
-/// The hop was busy nearly all the time.
-#[derive(Clone, Copy, Debug)]
-struct Saturated {
-    rate: Rate,
-    until: Instant,
 }
 
 /// Successive ACKs between whose packets the hop was never idle.
@@ -273,11 +263,6 @@ impl Bottleneck {
         self.rate
     }
 
-    /// Returns the rate of the hop when it was last busy, if that was not long ago.
-    pub(super) fn fresh_rate(&self, now: Instant) -> Option<Rate> {
-        self.rate_within(now, FRESH)
-    }
-
     /// Returns the rate of the hop if it was busy within the last `memory`.
     pub(super) fn rate_within(&self, now: Instant, memory: Duration) -> Option<Rate> {
         self.rate.filter(|_| now.since(self.rate_at) < memory)
@@ -293,9 +278,9 @@ impl Bottleneck {
         self.fell
     }
 
-    /// Returns the rate of a hop that was busy nearly all the time a short while ago.
-    pub(super) fn saturated_rate(&self, now: Instant) -> Option<Rate> {
-        self.saturated.filter(|saturated| now < saturated.until).map(|saturated| saturated.rate)
+    /// Returns the rate of a hop that was busy nearly all the time, and was not seen to be faster since.
+    pub(super) fn saturated_rate(&self) -> Option<Rate> {
+        self.saturated
     }
 
     /// Returns the median rate of the hop in the last two seconds of being busy.
@@ -389,7 +374,7 @@ impl Bottleneck {
         let busy = gap.min(LEAST_RATE.transmission_time(bytes as usize));
         self.history.on_busy(at, bytes, busy);
         self.busy_at = now;
-        self.look_whether_saturated(now);
+        self.look_whether_saturated();
         let from_us = received.saturating_sub(gap.as_micros());
         let stretch = self.stretch.get_or_insert(Stretch { from_us, bytes: 0 });
         stretch.bytes += bytes;

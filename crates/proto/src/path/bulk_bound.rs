@@ -187,7 +187,7 @@ impl Path {
                 rtt: rtt.unwrap_or_default(),
                 has_queue,
                 role: self.bulk_role,
-                is_thin: self.is_thin(now),
+                is_thin: self.is_thin(),
                 loss: self.congestion.usual_loss().max(lost),
                 datagram: self.mtu.current() as u64,
             },

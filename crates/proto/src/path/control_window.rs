@@ -12,7 +12,7 @@
 //! faster   : no bound where a hop ever was, but while it is silent or known to be thin
 //! else     : fresh = rate of the hop · (base + slack) − control in flight
 //!   base    = round trip without our own queue + what the peer holds acknowledgements back
-//!   slack   = 30 ms where the hop is saturated, else 80 ms
+//!   slack   = 30 ms
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
 //! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
@@ -43,8 +43,6 @@ use crate::recovery::{RIDE, SentPacket};
 
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
-/// The same before the hop is known to be saturated: it may have stalled for a moment.
-const FIRST_SLACK: Duration = Duration::from_millis(80);
 /// A message that a newer one replaces leaves this long before a thin hop is free: early enough for the hop never to be idle,
 /// which is when it shows its rate, and late enough to be new.
 const NEXT: Duration = Duration::from_millis(20);
@@ -231,7 +229,7 @@ impl Path {
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
         let rate = match self.relayed {
             None => self.slow_rate(now),
-            Some(_) => self.saturated_rate(now).filter(|rate| *rate < THIN),
+            Some(_) => self.saturated_rate().filter(|rate| *rate < THIN),
         };
         let free_at = self.free_at(rate?);
         let ready_at = free_at + self.hop.queue().saturating_sub(SLACK) - NEXT;
@@ -259,12 +257,12 @@ impl Path {
         if !self.shows_hop() {
             return None;
         }
-        if let Some(rate) = self.saturated_rate(now) {
+        if let Some(rate) = self.saturated_rate() {
             return Some((rate, SLACK));
         }
         let careful = self.was_thin || self.is_congested();
         let rate = self.hop.first_rate(now).or(careful.then_some(Rate::ZERO));
-        rate.zip(Some(FIRST_SLACK))
+        rate.zip(Some(SLACK))
     }
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
@@ -275,19 +273,19 @@ impl Path {
 
     fn busy_rate(&self, now: Instant) -> Option<Rate> {
         let fallen = self.hop.first_rate(now).filter(|_| self.hop.fell());
-        let known = self.saturated_rate(now).or(fallen).filter(|rate| *rate < THIN);
+        let known = self.saturated_rate().or(fallen).filter(|rate| *rate < THIN);
         known.or(self.thin_radios())
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
     pub(crate) fn may_be_slow(&self, now: Instant) -> bool {
         if self.relayed.is_some() {
-            return self.is_thin(now);
+            return self.is_thin();
         }
         let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
         let worth = 1.0 + LOSS_WORTH * self.loss();
         let is_full = self.slow_rate(now).is_some_and(|rate| rate.mul_f64(worth) < FULL);
-        is_full || self.has_bulk() && self.is_thin(now) || is_unknown && self.hop.best_ever() < THIN
+        is_full || self.has_bulk() && self.is_thin() || is_unknown && self.hop.best_ever() < THIN
     }
 
     /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and nothing since has shown it to
@@ -342,13 +340,13 @@ impl Path {
     }
 
     /// Tells whether the path is thin, or was never seen to be faster.
-    pub(super) fn may_be_thin(&self, now: Instant) -> bool {
-        self.is_thin(now) || self.hop.best_ever() < THIN
+    pub(super) fn may_be_thin(&self) -> bool {
+        self.is_thin() || self.hop.best_ever() < THIN
     }
 
-    /// Returns the rate of a hop that was busy nearly all the time a short while ago.
-    fn saturated_rate(&self, now: Instant) -> Option<Rate> {
-        self.hop.saturated_rate(now).filter(|_| self.shows_hop())
+    /// Returns the rate of a hop that was busy nearly all the time.
+    fn saturated_rate(&self) -> Option<Rate> {
+        self.hop.saturated_rate().filter(|_| self.shows_hop())
     }
 
     /// Returns the age at which a copy of control that is under way may be repeated on this path: not while it may still
@@ -362,8 +360,8 @@ impl Path {
     }
 
     /// Tells whether the narrowest hop is so slow that a full datagram would delay control.
-    pub(crate) fn is_thin(&self, now: Instant) -> bool {
-        self.saturated_rate(now).or(self.thin_radios()).is_some_and(|rate| rate < THIN)
+    pub(crate) fn is_thin(&self) -> bool {
+        self.saturated_rate().or(self.thin_radios()).is_some_and(|rate| rate < THIN)
     }
 
     /// Returns the least time between probes: they must not fill a thin path.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! known     the newest packet acknowledged: sent at s, stood before the narrowest hop for q
-//! rate      of that hop, where it was busy within the last second (`bottleneck.rs`); where q < 5 ms, no
+//! rate      of that hop, when it was last busy (`bottleneck.rs`); where q < 5 ms, no
 //!           less than bytes in flight at s / (least rtt + q), which the path has carried
 //! arrival   = s + least rtt / 2 + q + (bytes sent since) / rate, and no sooner than an empty path brings it
 //! overdue   = age of the oldest unanswered packet − min(late age, least rtt + q + 20 ms)
@@ -26,7 +26,7 @@ pub(crate) struct Drain {
     /// narrowest hop.
     pub(crate) sent_at: Instant,
     pub(crate) queue: Duration,
-    /// The rate of that hop, where it was busy a moment ago.
+    /// The rate of that hop, when it was last busy.
     pub(crate) rate: Option<Rate>,
     /// Bytes that were sent up to that packet.
     pub(crate) position: u64,
@@ -52,7 +52,7 @@ impl Path {
         let (sent_at, in_flight) = self.known;
         let queue = self.hop.queue();
         let least_rtt = self.rtt.min_rtt().unwrap_or_else(|| self.rtt.srtt_or_initial());
-        let busy = self.hop.fresh_rate(now);
+        let busy = self.hop.rate();
         let proved = Rate::from_bytes_in(in_flight, least_rtt + queue);
         let rate = if queue < EMPTY { busy.map(|rate| rate.max(proved)) } else { busy };
         let position = self.counters.bytes_sent.saturating_sub(self.sent.in_flight());

@@ -429,7 +429,7 @@ impl Path {
         let first = self.sent.unheard().next();
         let queued = first.map_or(Duration::ZERO, |first| self.queued(rate, first));
         // The answer stands in a queue, too.
-        let answer = if self.is_thin(self.looked_at) {
+        let answer = if self.is_thin() {
             THIN_PATIENCE
         } else {
             rate.transmission_time(self.sent.in_flight() as usize).min(THIN_PATIENCE)

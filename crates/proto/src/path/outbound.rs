@@ -47,7 +47,7 @@ impl Path {
         let rest = |rate: Rate| if self.ack_rides(rate) { ACK_RIDES } else { ACK_REST };
         let takes = |rate: Rate| rate.transmission_time(ACK_ALONE) * rest(rate);
         let rate = self.slow_rate(now);
-        let rate = rate.filter(|_| self.is_thin(now) || self.loss() < MUCH_LOSS);
+        let rate = rate.filter(|_| self.is_thin() || self.loss() < MUCH_LOSS);
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
 

@@ -209,7 +209,7 @@ impl Paths {
         let is_alone = self.active_for(Tier::Control).all(|other| other.id() == path.id());
         // What is under way here comes from here, or not at all.
         room.repeat = if is_alone { 0 } else { room.repeat };
-        if !path.is_thin(now) {
+        if !path.is_thin() {
             return room;
         }
         let own = (path.control_arrival(now), path.id());

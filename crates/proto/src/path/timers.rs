@@ -115,7 +115,7 @@ impl Path {
         self.doubtful = true;
         self.probe_wanted = true;
         self.counters.suspicions += 1;
-        self.was_thin = self.may_be_thin(now);
+        self.was_thin = self.may_be_thin();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(now, lost, outcome);
         self.change_state(PathState::Suspected, outcome);

@@ -1,13 +1,13 @@
 //! What a hop has become: thin, faster than was thought, or the end of a longer way.
 
-use units::{Duration, Instant, Rate};
+use units::{Duration, Rate};
 
 use super::super::control_window::THIN;
 use super::super::rate_history::Slot;
 use super::rise::Rise;
 use super::{
-    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, PACES, RISE, SATURATED, SATURATED_MEMORY,
-    SATURATED_WITHIN, STILL_TELLING, Sample, Saturated, TELLING, came_as_sent, signed, whole,
+    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, PACES, RISE, SATURATED, SATURATED_WITHIN,
+    STILL_TELLING, Sample, TELLING, came_as_sent, signed, whole,
 };
 use crate::limits;
 
@@ -110,19 +110,14 @@ impl Bottleneck {
     /// looks as thin as what is offered; a thin link is busy nearly all the time. So does one look
     /// that delays packets at random, but it brings some of them closer together than a thin one
     /// could.
-    pub(super) fn look_whether_saturated(&mut self, now: Instant) {
+    pub(super) fn look_whether_saturated(&mut self) {
         let recent = self.history.sum(SATURATED_WITHIN);
-        let known = self.saturated.filter(|known| now < known.until);
-        let is_deep = known.is_some() || self.queue >= DEEP && !self.is_longer(&recent);
-        if recent.busy >= SATURATED && is_deep && !recent.is_jitter() {
-            self.saturated = Some(Saturated { rate: recent.rate(), until: now + SATURATED_MEMORY });
-        } else if let Some(known) = known
-            && recent.busy >= STILL_TELLING
-        {
-            // A thin hop for which set-points wait here is not busy for long any more.
-            let is_thin = recent.rate() < THIN && !recent.is_jitter();
-            let until = if is_thin { now + SATURATED_MEMORY } else { known.until };
-            self.saturated = Some(Saturated { rate: recent.rate(), until });
+        let is_known = self.saturated.is_some();
+        let is_deep = is_known || self.queue >= DEEP && !self.is_longer(&recent);
+        let is_full = recent.busy >= SATURATED && is_deep && !recent.is_jitter();
+        // A thin hop for which set-points wait here is not busy for long any more.
+        if is_full || is_known && recent.busy >= STILL_TELLING {
+            self.saturated = Some(recent.rate());
         }
     }
 }
