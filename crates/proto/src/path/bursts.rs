@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run    = how long the oldest unanswered packet had been overdue, with two more overdue behind it,
-//!          when a newer packet was answered in time; from 25 to 250 ms
+//!          when a newer packet was answered in time; up to 250 ms
 //! usual  = the second longest run of the last 10 to 20 s
 //! ```
 //! A radio that loses in bursts is silent again and again for as long as its bursts last, and each
@@ -15,12 +15,8 @@
 
 use units::{Duration, Instant};
 
-/// A shorter silence asks for no more patience than every path has (`health.rs`).
-const SHORTEST_RUN: Duration = Duration::from_millis(25);
 /// A longer silence is an outage: a frame of video that waits for its end has become useless.
 const LONGEST_RUN: Duration = Duration::from_millis(250);
-/// A longer stall is none that anybody waits out.
-const LONGEST_STALL: Duration = Duration::from_secs(10);
 /// Half of the time for which stalls are remembered: recorded operators have some in each minute.
 const HALF_STALL_MEMORY: Duration = Duration::from_secs(60);
 /// Half of the memory: with bursts of 100 ms and 20 % loss there are twenty in it.
@@ -51,13 +47,13 @@ impl Bursts {
 
     /// Remembers how long a link stalls that releases what it held: longer runs, for longer.
     pub(super) fn stalls(now: Instant) -> Self {
-        Self { longest: LONGEST_STALL, half: HALF_STALL_MEMORY, ..Self::new(now) }
+        Self { longest: Duration::MAX, half: HALF_STALL_MEMORY, ..Self::new(now) }
     }
 
     /// Notes that the path answered after its answer had been overdue for `run`.
     pub(super) fn on_return(&mut self, now: Instant, run: Duration) {
         self.forget(now);
-        if !(SHORTEST_RUN..=self.longest).contains(&run) {
+        if run > self.longest {
             return;
         }
         let [longest, second] = &mut self.halves[0];

@@ -5,7 +5,7 @@
 //! rate      of that hop, when it was last busy (`bottleneck.rs`); where q < 5 ms, no
 //!           less than bytes in flight at s / (least rtt + q), which the path has carried
 //! arrival   = s + least rtt / 2 + q + (bytes sent since) / rate, and no sooner than an empty path brings it
-//! overdue   = age of the oldest unanswered packet − min(late age, least rtt + q + 20 ms)
+//! overdue   = age of the oldest unanswered packet − min(late age, least rtt + q + 10 ms)
 //! ```
 //! This is not the queue by which bulk is bounded (`bulk_bound.rs`): it looks ahead, at what the
 //! hop has yet to send, because a message that is put behind that cannot be called back.
@@ -15,9 +15,6 @@ use units::{Duration, Instant, Rate};
 use super::Path;
 use super::bottleneck::EMPTY;
 use crate::recovery::MAX_ACK_DELAY;
-
-/// An answer may be this much later than the queue explains by chance.
-const JITTER: Duration = Duration::from_millis(10);
 
 /// Says how what is under way on a path drains.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -63,7 +60,7 @@ impl Path {
         self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
             let late = self.health_view(now).late_after(oldest.bulk);
             let least = self.rtt.min_rtt().unwrap_or(late) + self.hop.queue();
-            now.since(oldest.sent_at).saturating_sub(late.min(least + JITTER + MAX_ACK_DELAY))
+            now.since(oldest.sent_at).saturating_sub(late.min(least + MAX_ACK_DELAY))
         })
     }
 }
