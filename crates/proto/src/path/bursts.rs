@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run    = how long the oldest unanswered packet had been overdue, with two more overdue behind it,
-//!          when a newer packet was answered in time; up to 250 ms
+//!          when a newer packet was answered in time; from 25 to 250 ms
 //! usual  = the second longest run of the last 10 to 20 s
 //! ```
 //! A radio that loses in bursts is silent again and again for as long as its bursts last, and each
@@ -14,6 +14,8 @@
 //! slower. This file only remembers; `health.rs` decides what follows.
 
 use units::{Duration, Instant};
+
+use super::health::SILENCE;
 
 /// A longer silence is an outage: a frame of video that waits for its end has become useless.
 const LONGEST_RUN: Duration = Duration::from_millis(250);
@@ -53,7 +55,7 @@ impl Bursts {
     /// Notes that the path answered after its answer had been overdue for `run`.
     pub(super) fn on_return(&mut self, now: Instant, run: Duration) {
         self.forget(now);
-        if run > self.longest {
+        if !(SILENCE..=self.longest).contains(&run) {
             return;
         }
         let [longest, second] = &mut self.halves[0];

@@ -46,8 +46,8 @@ const LEAST_UNANSWERED: u32 = 3;
 const MOST_UNANSWERED: u32 = 12;
 /// Least allowance for variation: timers and scheduling of two operating systems.
 const LEAST_VARIATION: Duration = Duration::from_millis(4);
-/// Silence beyond the first overdue packet: pauses of the peer's processor.
-const SILENCE: Duration = Duration::from_millis(25);
+/// Silence beyond the first overdue packet: pauses of the peer's processor. A run that is shorter is no silence.
+pub(super) const SILENCE: Duration = Duration::from_millis(25);
 /// Probes of a doubtful path are this far apart at least.
 const FASTEST_PROBE: Duration = Duration::from_micros(2_500);
 /// … and this far at most.
