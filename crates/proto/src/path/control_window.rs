@@ -10,9 +10,8 @@
 //!                                                        a newer one will replace it
 //!   repeat  = fresh, or nothing where the hop may be slow                     another copy is under way
 //! faster   : no bound where a hop ever was, but while it is silent or known to be thin
-//! else     : fresh = rate of the hop · (base + slack) − control in flight
+//! else     : fresh = rate of the hop · (base + 30 ms) − control in flight
 //!   base    = round trip without our own queue + what the peer holds acknowledgements back
-//!   slack   = 30 ms
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
 //! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
 //! ```
@@ -131,16 +130,15 @@ impl Path {
         let is_silent = patient_until.is_some() || self.state == PathState::Suspected;
         let is_open = was_fast || is_silent;
         let known = self.control_rate(now).filter(|_| in_flight > 0 && !is_open);
-        let Some((rate, slack)) = known else { return CopyRoom::both(usize::MAX) };
+        let Some(rate) = known else { return CopyRoom::both(usize::MAX) };
         let base = self.hop.round_trip() + self.control_held();
-        let room = |slack| {
-            let window = rate.bytes_in(base + slack).max(LEAST_WINDOW);
-            let is_unknown = rate == Rate::ZERO && !self.is_congested();
-            let window = if is_unknown { LEAST_WINDOW + self.proved } else { window };
-            usize::try_from(window.saturating_sub(in_flight)).unwrap_or(usize::MAX)
+        let is_unknown = rate == Rate::ZERO && !self.is_congested();
+        let window = match is_unknown {
+            true => LEAST_WINDOW + self.proved,
+            false => rate.bytes_in(base + SLACK).max(LEAST_WINDOW),
         };
-        let repeat = if self.may_be_slow(now) { 0 } else { room(SLACK) };
-        let fresh = room(slack);
+        let fresh = usize::try_from(window.saturating_sub(in_flight)).unwrap_or(usize::MAX);
+        let repeat = if self.may_be_slow(now) { 0 } else { fresh };
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
         CopyRoom { newest, repeat, transit: self.control_arrival(now), ..CopyRoom::both(fresh) }
     }
@@ -252,17 +250,14 @@ impl Path {
         }
     }
 
-    /// Returns the rate to which control keeps, and the queue that it may keep.
-    fn control_rate(&self, now: Instant) -> Option<(Rate, Duration)> {
+    /// Returns the rate to which control keeps: zero where none is known.
+    fn control_rate(&self, now: Instant) -> Option<Rate> {
         if !self.shows_hop() {
             return None;
         }
-        if let Some(rate) = self.saturated_rate() {
-            return Some((rate, SLACK));
-        }
         let careful = self.was_thin || self.is_congested();
-        let rate = self.hop.first_rate(now).or(careful.then_some(Rate::ZERO));
-        rate.zip(Some(SLACK))
+        let known = self.saturated_rate().or_else(|| self.hop.first_rate(now));
+        known.or(careful.then_some(Rate::ZERO))
     }
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
@@ -301,9 +296,9 @@ impl Path {
             let waits = self.free_at(rate).since(now);
             return self.least_one_way() + waits + rate.transmission_time(OWN);
         }
-        let known = self.control_rate(now).filter(|(rate, _)| *rate > Rate::ZERO);
-        let waits = known
-            .map(|(rate, _)| rate.transmission_time(self.sent.control_in_flight() as usize + OWN));
+        let known = self.control_rate(now).filter(|rate| *rate > Rate::ZERO);
+        let waits =
+            known.map(|rate| rate.transmission_time(self.sent.control_in_flight() as usize + OWN));
         self.rtt.min_rtt().unwrap_or_default() / 2 + waits.unwrap_or_default()
     }
 
