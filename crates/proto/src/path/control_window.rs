@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use crate::congestion::CongestionKind;
     use crate::ids::{InterfaceId, PathId};
-    use crate::path::{Outgoing, PathConfig, ProtectControl, Route};
+    use crate::path::{KNOWN_FOR, Outgoing, PathConfig, ProtectControl, Route};
     use crate::recovery::AckInfo;
     use crate::via::Via;
 
@@ -434,6 +434,14 @@ mod tests {
     /// Sends a message every 20 ms over a hop of 64 kbit/s for `seconds`, as far as there is room;
     /// returns the time after which nothing happens.
     fn fill(path: &mut Path, seconds: u64) -> Instant {
+        fill_where(path, seconds, |path, now| path.control_room(now).fresh > 0)
+    }
+
+    fn fill_where(
+        path: &mut Path,
+        seconds: u64,
+        may_send: impl Fn(&Path, Instant) -> bool,
+    ) -> Instant {
         let takes = Rate::from_bps(KBPS * 1_000).transmission_time(MESSAGE + 28);
         let (mut free_at, mut waiting) = (at(0), std::collections::VecDeque::new());
         for ms in 0..seconds * 1_000 {
@@ -442,7 +450,7 @@ mod tests {
                 let (pn, left) = waiting.pop_front().expect("one is there");
                 acknowledge(path, pn, left);
             }
-            if ms % 20 == 0 && path.control_room(now).fresh > 0 {
+            if ms % 20 == 0 && may_send(path, now) {
                 free_at = free_at.max(now) + takes;
                 waiting.push_back((send(path, now, MESSAGE), free_at));
             }
@@ -487,6 +495,21 @@ mod tests {
         assert!(two.since(one) > takes - MS && two.since(one) < takes + MS, "{:?}", two.since(one));
         let room = path.control_room(two);
         assert_eq!(room.newest, room.fresh);
+    }
+
+    /// A dead path would be found out later by that, long after its hop was thin.
+    #[test]
+    fn answers_may_take_longer_on_a_thin_path_only_while_its_hop_is_busy() {
+        let mut path = path();
+        let now = fill_where(&mut path, 3, |_, _| true);
+        path.looked_at = now;
+        assert!(path.is_thin() && path.thin_patience() >= MS * 200);
+        let (largest, ranges) = (path.next_pn - 1, [0..=path.next_pn - 1]);
+        let (received_at_us, delay) = ((now + RTT).as_micros(), Duration::ZERO);
+        let all = AckInfo { largest, ranges: &ranges, received_at_us, delay, elsewhere: false };
+        path.on_ack(now + RTT * 2, &all);
+        path.looked_at = now + RTT * 2 + KNOWN_FOR;
+        assert!(path.is_thin() && path.thin_patience() < MS * 200);
     }
 
     #[test]

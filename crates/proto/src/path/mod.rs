@@ -139,7 +139,7 @@ pub(crate) struct Outgoing {
     pub(crate) frames: SentFrames,
 }
 
-/// How long after it was busy a path's capacity is reported: links of vehicles change.
+/// How long after it was busy a path's capacity is reported, and answers may stand in a queue there: links of vehicles change.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 
 /// One path of a session.
@@ -428,8 +428,9 @@ impl Path {
         let Some(rate) = self.slow_rate(self.looked_at) else { return Duration::ZERO };
         let first = self.sent.unheard().next();
         let queued = first.map_or(Duration::ZERO, |first| self.queued(rate, first));
-        // The answer stands in a queue, too.
-        let answer = if self.is_thin() {
+        // The answer stands in a queue, too. Control alone does not refute every rate, and where nothing is busy nothing queues.
+        let was_busy = self.hop.rate_within(self.looked_at, KNOWN_FOR).is_some();
+        let answer = if self.is_thin() && was_busy {
             THIN_PATIENCE
         } else {
             rate.transmission_time(self.sent.in_flight() as usize).min(THIN_PATIENCE)
