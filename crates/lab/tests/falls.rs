@@ -21,30 +21,27 @@ const FLAP: &str = "each second is another fall";
 const OPENING: &str =
     "no session opens within the run where one round trip in 44 succeeds on a link";
 /// Cells that are known to miss bars: which, and why.
-const KNOWN: [(&str, &[&str], &str); 25] = [
+const KNOWN: [(&str, &[&str], &str); 22] = [
     ("alone_0.3M_20k_60s_1000kB_counted_loss0.05", &["gap"], LOSSY),
     ("other-dead_10M_5k_30s_16kB_counted", &["gap"], DEEP),
-    ("other-dead_0.3M_20k_5s_16kB_counted_loss0.05", &["gap"], LOSSY),
     ("both_50M_64k_60s_64kB_counted-video_loss0.05", &["gap"], CHANCE),
     ("other-dead_50M_2k_5s_64kB_live", &["gap"], DEEP),
-    ("other-dead_0.3M_10k_5s_500kB_live", &["gap", "age"], DEEP),
+    ("other-dead_0.3M_10k_5s_500kB_live", &["age"], DEEP),
     ("other-dead_1M_64k_1s_64kB_live-video_loss0.05", &["age"], VIDEO),
     ("alone_50M_50k_30s_500kB_counted-video_loss0.05", &["gap"], VIDEO),
     ("first_0.1M_20k_60s_64kB_live-video_loss0.05", &["age"], VIDEO),
     ("alone_1M_50k_5s_500kB_live", &["in_time"], ONE),
     ("other-dead_50M_500k_1s_500kB_live-video_loss0.05", &["age"], VIDEO),
     ("both_0.1M_5k_5s_500kB_counted-video", &["gap"], DEEP),
-    ("both_3M_10k_5s_16kB_counted_loss0.05", &["gap"], DEEP),
     ("alone_0.1M_10k_30s_16kB_counted_loss0.05", &["gap", "in_time"], DEEP),
     ("alone_1M_5k_5s_16kB_live_loss0.05", &["gap", "age"], DEEP),
     ("alone_0.3M_5k_60s_64kB_counted-video", &["gap", "wire"], DEEP),
     ("both_50M_2k_5s_500kB_counted_loss0.05", &["gap"], DEEP),
     ("both_0.1M_64k_60s_16kB_live-video", &["age"], VIDEO),
-    ("alone_0.3M_20k_30s_500kB_live-video_loss0.05", &["gap", "age"], VIDEO),
+    ("alone_0.3M_20k_30s_500kB_live-video_loss0.05", &["age"], VIDEO),
     ("both_1M_200k_60s_1000kB_live-video_loss0.05", &["age"], VIDEO),
-    ("alone_3M_10k_5s_64kB_counted-video", &["gap", "wire"], DEEP),
+    ("alone_3M_10k_5s_64kB_counted-video", &["gap"], DEEP),
     ("first_0.3M_50k_30s_64kB_live-video_loss0.05", &["age"], CHANCE),
-    ("both_10M_200k_30s_16kB_counted-video_loss0.05", &["wire"], CHANCE),
     ("loss85-always", &["gap", "in_time"], OPENING),
     ("flap", &["in_time"], FLAP),
 ];

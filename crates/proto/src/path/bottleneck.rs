@@ -194,7 +194,9 @@ impl Bottleneck {
             beyond = most;
         }
         let longer = size.saturating_sub(base_size);
-        let own = self.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
+        // By a rate that is wrong, a datagram would take longer than it stood, and no queue would ever show.
+        let rate = self.rate.filter(|_| !self.refuted);
+        let own = rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
         let since_fast = self.fast.zip(self.rate).map(|((fast, fast_rtt), rate)| {
             let took = Duration::from_micros(u64::try_from(delay - fast).unwrap_or(0));

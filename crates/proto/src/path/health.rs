@@ -114,6 +114,11 @@ impl HealthView {
         self.least_run(FALSE_CALL).clamp(LEAST_CALL, MOST_UNANSWERED) as usize
     }
 
+    /// Returns how many answers in a row may fail by chance.
+    pub(super) fn run_by_chance(&self) -> usize {
+        self.least_run(FALSE_CALL) as usize
+    }
+
     /// Returns the least number of answers that chance makes fail in a row no more often than that.
     fn least_run(&self, chance: f64) -> u32 {
         let fails = 1.0 - (1.0 - self.loss) * (1.0 - self.loss_in) + LOSS_DOUBT;
@@ -193,7 +198,7 @@ pub(super) fn silent_since<'a>(
     if overdue_at >= now {
         return None;
     }
-    let limit = view.least_run(FALSE_CALL).max(LEAST_CALL) as usize;
+    let limit = view.run_by_chance().max(LEAST_CALL as usize);
     let last = missing_answer(view, oldest, unheard, limit)?;
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }

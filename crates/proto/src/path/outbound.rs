@@ -189,13 +189,13 @@ impl Path {
             && self.relayed.is_none()
             && !self.sent.is_full()
             && !self.has_queue()
-            && self.sent.in_flight() < self.congestion.cwnd().saturating_mul(EXCESS)
+            && self.stands() < self.congestion.cwnd().saturating_mul(EXCESS)
     }
 
     /// Tells whether the path has fallen silent and has fewer bytes than `limit` under way.
     pub(crate) fn may_drip(&self, now: Instant, limit: u64) -> bool {
         let may_be_thin = || self.slow_rate(now).is_some() || self.careful_since(now).is_some();
-        self.state == PathState::Suspected && self.sent.in_flight() < limit && !may_be_thin()
+        self.state == PathState::Suspected && self.stands() < limit && !may_be_thin()
     }
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.
@@ -231,10 +231,19 @@ impl Path {
         if self.is_overfull(now) {
             return 0;
         }
-        match self.congestion.cwnd().saturating_sub(self.sent.in_flight()) {
+        let stands = self.stands();
+        match self.congestion.cwnd().saturating_sub(stands) {
             0 => 0,
-            room => room.min(bound().saturating_sub(self.sent.in_flight())),
+            room => room.min(bound().saturating_sub(stands)),
         }
+    }
+
+    /// Returns the bytes that may stand before the hop: what is in flight, and what was given up in silence, but for what
+    /// chance alone may have taken.
+    fn stands(&self) -> u64 {
+        let is_empty = self.sent.given_up(0) == 0;
+        let lost = if is_empty { 0 } else { self.health_view(self.looked_at).run_by_chance() };
+        self.sent.in_flight() + self.sent.given_up(lost)
     }
 
     pub(super) fn pacing_rate(&self, now: Instant) -> Option<Rate> {
@@ -304,7 +313,7 @@ impl Path {
             self.probe_at = now + self.probe_interval(now);
         }
         let before = if self.relayed.is_some() { self.sent.control_in_flight() } else { in_flight };
-        let stood = before + self.sent.given_up();
+        let stood = before + self.sent.given_up(0);
         let delivery = self.rate.on_sent(now, in_flight == 0, before);
         let size = u16::try_from(bytes).unwrap_or(u16::MAX);
         self.sent.on_sent(SentPacket {

@@ -10,7 +10,7 @@
 //!                before a hop of known rate explains it
 //!                until something is answered that was sent since then
 //! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or something has come in
-//!                since, in the last 900 ms: what is dead or stands still brings nothing;
+//!                since, in the last 2.5 s: what is dead or stands still brings nothing;
 //!                and most of what may stand before the hop is control
 //! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams came in last)
 //! ```
@@ -25,8 +25,8 @@ use crate::event::PathState;
 
 /// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
-/// Further apart than this they show nothing: the path is dead, or carries hardly a datagram a second.
-pub(super) const DEAD: Duration = Duration::from_millis(900);
+/// Further apart than this they show nothing: the path is dead. A full datagram takes 2.4 s at 5 kbit/s.
+pub(super) const DEAD: Duration = Duration::from_millis(2_500);
 /// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought something by then.
 const MAY_BE_THIN: Duration = Duration::from_millis(400);
 /// The time between two datagrams on a careful path, as a multiple of that between the peer's: what is sent here is as
@@ -59,9 +59,8 @@ impl Path {
         let rate = self.slow_rate(now);
         let queued = rate.map_or(Duration::ZERO, |rate| self.queued(rate, oldest));
         let missing = health::silent_since(now, &self.empty_view(now), queued, self.sent.unheard());
-        // An answer to what was sent before says nothing of the hop since.
-        let unproven = self.silence.filter(|_| rate.is_none());
-        let since = missing.into_iter().chain(unproven).min()?;
+        // An answer to what was sent before says nothing of the hop since, whatever its rate was.
+        let since = missing.into_iter().chain(self.silence).min()?;
         (since < now).then_some(since)
     }
 

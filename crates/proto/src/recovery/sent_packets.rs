@@ -464,9 +464,10 @@ impl SentPackets {
         self.silenced().filter(|packet| packet.ack_eliciting).chain(self.unanswered())
     }
 
-    /// Returns the bytes of those that were given up in silence and may still stand before a hop.
-    pub(crate) fn given_up(&self) -> u64 {
-        self.silenced().map(|packet| u64::from(packet.bytes)).sum()
+    /// Returns the bytes of those that were given up in silence and may still stand before a hop, but for so many that were
+    /// lost.
+    pub(crate) fn given_up(&self, lost: usize) -> u64 {
+        self.silenced().skip(lost).map(|packet| u64::from(packet.bytes)).sum()
     }
 
     /// Lists those that were given up before any later one was acknowledged. That is asked often, and mostly there are none.

@@ -274,7 +274,9 @@ impl Outbox {
         let (messages, usable) = (&self.messages, self.pending.usable());
         let fits = |seq: u64, is_fresh: bool, bytes: usize| {
             messages.get(&seq).is_some_and(|message| {
-                let expected = message.flights.iter().any(|flight| usable.contains(&flight.path));
+                // What is under way on this path is no less so while an answer is overdue here.
+                let is_expected = |on: PathId| on == path || usable.contains(&on);
+                let expected = message.flights.iter().any(|flight| is_expected(flight.path));
                 expected != is_fresh
                     && message.submission.payload.len() <= bytes
                     && now

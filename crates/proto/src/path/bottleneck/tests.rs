@@ -251,3 +251,18 @@ fn what_comes_early_as_a_fall_ends_is_no_jitter() {
     }
     assert!(!hop.bottleneck.fell() && !hop.bottleneck.is_jittery);
 }
+
+/// By the rate that was refuted a datagram took longer than it stood, so the queue was none however long it grew.
+#[test]
+fn the_queue_of_a_hop_that_has_become_faster_shows_before_its_rate_is_known() {
+    let mut hop = Hop::new(10);
+    hop.send(Instant::from_millis(1_000), 29, Duration::ZERO);
+    hop.fill(149, |_| 0);
+    assert!(hop.bottleneck.calm_rate().is_some_and(|rate| rate.as_bps() < 11_000));
+    let rested = hop.free_at + Duration::from_secs(1);
+    hop.rate = Rate::from_bps(100_000);
+    (0..4).for_each(|n| hop.send(rested + Duration::from_millis(n * 20), 149, Duration::ZERO));
+    let later = rested + Duration::from_millis(500);
+    (0..4).for_each(|n| hop.send(later + Duration::from_millis(n), 1_359, Duration::ZERO));
+    assert!(hop.bottleneck.queue() > Duration::from_millis(300), "{:?}", hop.bottleneck.queue());
+}

@@ -256,6 +256,23 @@ fn an_idle_path_that_dies_is_suspected_within_its_probe_interval_and_a_tenth_of_
     assert!(later < 600, "a dead path is probed more and more rarely: {later}");
 }
 
+/// After a suspicion a whole window left once more, into the queue in which the first one stood.
+#[test]
+fn bulk_that_stands_before_a_hop_that_fell_is_not_sent_again() {
+    let rates = "time_s,rate_mbps\n0,20\n5,0.05\n1000,20\n";
+    let series = netem::Series::rates_csv(rates, "rates").expect("well-formed");
+    let rate = LinkRate::Csv { path: String::new(), series: std::sync::Arc::new(series) };
+    let queue = QueueLimit { packets: None, bytes: Some(10_000_000) };
+    let model = LinkModel { rate, queue, ..link(20.0, 60, 0.0) };
+    let mut bed = start([model.clone(), model], Traffic::Greedy, 3);
+    bed.run_until(at(5_000));
+    let window = bed.ends[0].path.snapshot(bed.now, 0).cwnd;
+    let before = bed.links[0].stats().bytes_in;
+    bed.run_until(at(7_000));
+    let sent = bed.links[0].stats().bytes_in - before;
+    assert!(sent < window * 5 / 4, "{sent} bytes with a window of {window}");
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Wait { us: u64 },

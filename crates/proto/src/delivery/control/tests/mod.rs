@@ -394,6 +394,25 @@ fn path_that_comes_back_gets_what_is_unacknowledged_unless_it_waits_in_a_queue()
     assert!(outbox.wants(PathId(0), Tier::Control));
 }
 
+/// In doubt, a lone thin path was given all that stood before its hop once more, every 40 ms.
+#[test]
+fn what_is_under_way_on_a_path_is_no_less_so_while_an_answer_is_overdue_there() {
+    let mut outbox = Outbox::new(&Reliability::default(), 0);
+    let now = Instant::from_millis(1);
+    let path = |usable| [ControlPath::plain(PathId(0), usable, Duration::ZERO)];
+    outbox.set_paths(now, &path(true), 20 * MS);
+    submit(&mut outbox, now);
+    assert!(outbox.poll(now, PathId(0), Tier::Control, CopyRoom::both(100)).is_some());
+    for usable in [false, true, false] {
+        outbox.set_paths(now + 10 * MS, &path(usable), 20 * MS);
+    }
+    let later = now + 10 * MS;
+    assert!(outbox.wants(PathId(0), Tier::Control));
+    let no_repeat = CopyRoom { repeat: 0, ..CopyRoom::both(100) };
+    assert!(outbox.poll(later, PathId(0), Tier::Control, no_repeat).is_none());
+    assert!(outbox.poll(later, PathId(0), Tier::Control, CopyRoom::both(100)).is_some());
+}
+
 #[test]
 fn a_lost_message_goes_again_although_a_copy_waits_for_a_path_that_leaves_it_to_others() {
     let mut outbox = Outbox::new(&Reliability::default(), 0);
