@@ -262,6 +262,9 @@ impl Path {
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(crate) fn slow_rate(&self, now: Instant) -> Option<Rate> {
+        if self.lets_all_go() {
+            return None;
+        }
         // What is paced by a rate makes no queue that would show another: it holds until it is refuted.
         self.busy_rate(now).or_else(|| self.thin_rate())
     }

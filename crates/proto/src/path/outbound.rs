@@ -6,7 +6,7 @@ use units::{Duration, Instant, Rate};
 use super::control_window::FULL;
 use super::service::RESERVE_PROBE;
 use super::{MUCH_LOSS, Outgoing, Path, Token};
-use crate::congestion::LEAST_QUEUE;
+use crate::congestion::{CongestionKind, LEAST_QUEUE};
 use crate::event::PathState;
 use crate::recovery::{AckToSend, SLOW_ACK_DELAY, SentFrame, SentPacket};
 use crate::wire::UncountedFrame;
@@ -222,7 +222,13 @@ impl Path {
     /// Returns how many bytes the window leaves, and what else is bound to be no more than `bound`: that
     /// costs more to find out, and matters only where the window is not full.
     fn window_room(&self, now: Instant, bound: impl FnOnce() -> u64) -> u64 {
-        if self.state != PathState::Active || self.sent.is_full() {
+        if self.sent.is_full() {
+            return 0;
+        }
+        if self.lets_all_go() {
+            return u64::MAX;
+        }
+        if self.state != PathState::Active {
             return 0;
         }
         if let Some(relayed) = &self.relayed {
@@ -236,6 +242,12 @@ impl Path {
             0 => 0,
             room => room.min(bound().saturating_sub(stands)),
         }
+    }
+
+    /// Tells whether nothing is held back, whatever the hop does, and however silent it is.
+    pub(super) fn lets_all_go(&self) -> bool {
+        let is_proved = matches!(self.state, PathState::Active | PathState::Suspected);
+        is_proved && self.relayed.is_none() && self.config.congestion == CongestionKind::None
     }
 
     /// Returns the bytes that may stand before the hop: what is in flight, and what was given up in silence, but for what

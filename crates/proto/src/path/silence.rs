@@ -101,6 +101,9 @@ impl Path {
 
     /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
+        if self.lets_all_go() {
+            return None;
+        }
         let since = self.silent_since(now)? + self.stalls.usual(now);
         let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_in(now, since);
         (since < now && may_be_thin && self.is_of_control()).then_some(since)

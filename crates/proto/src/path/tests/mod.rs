@@ -273,6 +273,21 @@ fn bulk_that_stands_before_a_hop_that_fell_is_not_sent_again() {
     assert!(sent < window * 5 / 4, "{sent} bytes with a window of {window}");
 }
 
+/// Plain copies waited for a thin hop and for the end of a silence: no opponent any more.
+#[test]
+fn without_congestion_control_nothing_is_held_back_whatever_the_hop_does() {
+    let model =
+        dead_from(at(5_000), OutageMode::Drop, Duration::from_secs(10), link(0.05, 60, 0.0));
+    let mut bed = Testbed::new(&[model.clone(), model], 1);
+    bed.add_flow(CongestionKind::None, 0, 1);
+    (0..2).for_each(|end| bed.set_control(end, Some(TELEMETRY)));
+    bed.run_until(at(4_000));
+    let budget = |bed: &Testbed| (bed.ends[0].path.state(), bed.ends[0].path.bulk_budget(bed.now));
+    assert_eq!(budget(&bed), (PathState::Active, usize::MAX), "the hop is full");
+    bed.run_until(at(9_000));
+    assert_eq!(budget(&bed), (PathState::Suspected, usize::MAX));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Wait { us: u64 },
