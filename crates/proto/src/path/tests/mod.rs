@@ -392,7 +392,7 @@ proptest! {
             take(&mut path, now, step);
             path.on_timeout(now);
             prop_assert!(path.timeout().is_none_or(|timeout| timeout > now));
-            prop_assert!(path.state() == PathState::Active || path.bulk_budget(now) == 0);
+            prop_assert!(path.state() == PathState::Active || path.lets_all_go() || path.bulk_budget(now) == 0);
             prop_assert!(path.pacing_deadline(now).is_none_or(|deadline| deadline > now));
             let snapshot = path.snapshot(now, 0);
             prop_assert!((0.0..=1.0).contains(&snapshot.loss) && path.max_datagram() <= 1_472);
