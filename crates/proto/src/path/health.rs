@@ -111,12 +111,12 @@ impl HealthView {
     /// Returns how many answers must be missing before control goes to a backup as well: fewer, since
     /// a copy that was not needed costs its bytes alone.
     fn call_limit(&self) -> usize {
-        self.least_run(FALSE_CALL).clamp(LEAST_CALL, MOST_UNANSWERED) as usize
+        self.run_by_chance().min(MOST_UNANSWERED as usize)
     }
 
-    /// Returns how many answers in a row may fail by chance.
+    /// Returns the least number of answers in a row, two at least, that do not fail by chance.
     pub(super) fn run_by_chance(&self) -> usize {
-        self.least_run(FALSE_CALL) as usize
+        self.least_run(FALSE_CALL).max(LEAST_CALL) as usize
     }
 
     /// Returns the least number of answers that chance makes fail in a row no more often than that.
@@ -198,7 +198,7 @@ pub(super) fn silent_since<'a>(
     if overdue_at >= now {
         return None;
     }
-    let limit = view.run_by_chance().max(LEAST_CALL as usize);
+    let limit = view.run_by_chance();
     let last = missing_answer(view, oldest, unheard, limit)?;
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }

@@ -170,6 +170,8 @@ pub(crate) struct SentPackets {
     lost: BTreeMap<u64, SentPacket>,
     /// No packet of this number or a later one was ever lost.
     lost_end: u64,
+    /// Bytes of the lost ones that were sent after the newest one that was acknowledged.
+    given_up: u64,
     in_flight: u64,
     control_in_flight: u64,
     largest_acked: Option<u64>,
@@ -197,6 +199,7 @@ impl SentPackets {
             answered: 0,
             lost: BTreeMap::new(),
             lost_end: 0,
+            given_up: 0,
             in_flight: 0,
             control_in_flight: 0,
             largest_acked: None,
@@ -240,6 +243,7 @@ impl SentPackets {
         heard.for_each(|_| self.heard.on_outcome(now, false));
         self.largest_acked = self.largest_acked.max(largest);
         self.answered = self.count_answered();
+        self.given_up = self.count_given_up();
         self.retire();
         newly
     }
@@ -398,9 +402,14 @@ impl SentPackets {
         if counts && packet.ack_eliciting && packet.counts {
             self.entries[index] = Entry::Ended { pn, lost: true };
         }
-        if self.lost.len() >= LOST_PACKETS {
-            self.lost.pop_first();
+        let first = self.first_unheard();
+        let stands = |pn, packet: &SentPacket| if pn < first { 0 } else { u64::from(packet.bytes) };
+        if self.lost.len() >= LOST_PACKETS
+            && let Some((oldest, forgotten)) = self.lost.pop_first()
+        {
+            self.given_up -= stands(oldest, &forgotten);
         }
+        self.given_up += stands(pn, &packet);
         self.lost_end = self.lost_end.max(pn + 1);
         self.lost.insert(pn, packet.clone());
         packet.ack_eliciting.then_some(packet)
@@ -432,6 +441,7 @@ impl SentPackets {
             }
             first.remove();
         }
+        self.given_up = self.count_given_up();
         if self.reordered_at.is_some_and(|at| now.since(at) > REORDERING_MEMORY) {
             self.reordered_at = None;
             self.packet_threshold = PACKET_THRESHOLD;
@@ -467,7 +477,13 @@ impl SentPackets {
     /// Returns the bytes of those that were given up in silence and may still stand before a hop, but for so many that were
     /// lost.
     pub(crate) fn given_up(&self, lost: usize) -> u64 {
-        self.silenced().skip(lost).map(|packet| u64::from(packet.bytes)).sum()
+        debug_assert_eq!(self.given_up, self.count_given_up());
+        let lost: u64 = self.silenced().take(lost).map(|packet| u64::from(packet.bytes)).sum();
+        self.given_up - lost
+    }
+
+    fn count_given_up(&self) -> u64 {
+        self.silenced().map(|packet| u64::from(packet.bytes)).sum()
     }
 
     /// Lists those that were given up before any later one was acknowledged. That is asked often, and mostly there are none.

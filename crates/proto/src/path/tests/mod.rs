@@ -282,10 +282,14 @@ fn without_congestion_control_nothing_is_held_back_whatever_the_hop_does() {
     bed.add_flow(CongestionKind::None, 0, 1);
     (0..2).for_each(|end| bed.set_control(end, Some(TELEMETRY)));
     bed.run_until(at(4_000));
-    let budget = |bed: &Testbed| (bed.ends[0].path.state(), bed.ends[0].path.bulk_budget(bed.now));
-    assert_eq!(budget(&bed), (PathState::Active, usize::MAX), "the hop is full");
+    let end = |bed: &Testbed| {
+        let path = &bed.ends[0].path;
+        let is_careful = path.careful_since(bed.now).is_some();
+        (path.state(), path.bulk_budget(bed.now) > 1 << 40, path.slow_rate(bed.now), is_careful)
+    };
+    assert_eq!(end(&bed), (PathState::Active, true, None, false), "the hop is full");
     bed.run_until(at(9_000));
-    assert_eq!(budget(&bed), (PathState::Suspected, usize::MAX));
+    assert_eq!(end(&bed), (PathState::Suspected, true, None, false));
 }
 
 #[derive(Clone, Debug)]
