@@ -112,6 +112,8 @@ struct Belief {
     turns_over: Vec<String>,
     /// Those that do not even seem to.
     unbeaten: Vec<String>,
+    /// Those that fare worse in some rows and better in others: which, and the rows in which they fare better.
+    mixed: Vec<(String, Vec<String>)>,
     /// Rows in which one seems ahead of another and may be behind.
     doubtful: Vec<String>,
 }
@@ -132,12 +134,15 @@ impl Belief {
                 all().any(|(ours, theirs)| ours.is_below(theirs))
                     && !all().any(|(ours, theirs)| theirs.is_below(ours))
             };
-            let group = match (ahead(true), ahead(false)) {
-                (_, true) => &mut belief.beaten,
-                (true, false) => &mut belief.turns_over,
-                (false, false) => &mut belief.unbeaten,
-            };
-            group.push(name(other));
+            let better = figures.iter().any(|(_, ours, theirs)| ours.is_below(*theirs));
+            let worse = figures.iter().filter(|(_, ours, theirs)| theirs.is_below(*ours));
+            let worse: Vec<String> = worse.map(|(title, ..)| title.clone()).collect();
+            match (ahead(true), ahead(false)) {
+                (_, true) => belief.beaten.push(name(other)),
+                (true, false) => belief.turns_over.push(name(other)),
+                (false, false) if better => belief.mixed.push((name(other), worse)),
+                (false, false) => belief.unbeaten.push(name(other)),
+            }
             let rows = figures.iter().filter(|(_, ours, theirs)| ours.may_turn_over(*theirs));
             belief.doubtful.extend(rows.map(|(title, ..)| format!("{title} ({})", name(other))));
         }
@@ -149,7 +154,7 @@ impl Belief {
         if !faults.is_empty() {
             return format!("INVALID: none of this may be believed, for {}.", faults.join("; "));
         }
-        let Self { first, beaten, turns_over, unbeaten, doubtful } = self;
+        let Self { first, beaten, turns_over, unbeaten, mixed, doubtful } = self;
         let machine = match stalls {
             0 => "this machine never stood still".to_owned(),
             _ => format!(
@@ -165,6 +170,11 @@ impl Belief {
         };
         clause(beaten, &format!("{first}'s control fares better than that of"));
         clause(unbeaten, "it does not fare better than that of");
+        let mixed: Vec<String> = mixed
+            .iter()
+            .map(|(other, rows)| format!("{other}, which is ahead in {}", rows.join(" and ")))
+            .collect();
+        clause(&mixed, "it is mixed beside that of");
         clause(turns_over, "NOT to be believed is that it fares better than that of");
         clause(doubtful, "too close to tell:");
         format!("What may be believed ({machine}): {}.", clauses.join("; "))
@@ -311,6 +321,12 @@ mod tests {
             ["udp"],
             "nothing of it came late, for it was lost"
         );
+
+        let mut shorter = result("redundant", 0.030, 0.0);
+        shorter["up"]["control_lost"] = json!(7);
+        let sentence = Belief::of(&[ours(), shorter]).sentence(&[], (0, 0.0));
+        let expected = "it is mixed beside that of redundant, which is ahead in longest gap, up";
+        assert!(sentence.contains(expected), "{sentence}");
 
         let worse = Belief::of(&[ours(), result("udp", 0.020, 0.0)]);
         assert_eq!(worse.unbeaten, ["udp"]);
