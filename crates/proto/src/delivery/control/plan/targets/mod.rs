@@ -6,6 +6,7 @@
 //!                              or every path; copies on them leave at once
 //!                     one flight in 32, drawn at random, goes on every path, to learn what that does
 //! earliest answer is late, or all copies are lost: copies everywhere, and so on each probe timeout
+//! where the newest message counts: an older one's late answer on the same path begins that as well
 //! a second after the deadline: what became of each copy is learned, and what came of it all is counted
 //! ```
 //! One copy now, and copies everywhere when its answer is late, is as reliable as copies everywhere now, for half the
