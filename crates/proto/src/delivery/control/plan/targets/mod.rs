@@ -15,6 +15,18 @@
 //! as for media with deadlines \[ChouMiao\]. What is weighed are measured frequencies (`failures.rs`): links that share a
 //! mast fail together.
 //!
+//! A target's state, as `goal.rs` tells it:
+//! ```text
+//! average         what the best flights are expected to miss, over the moments of ten minutes
+//! learning        before 100 messages, and between the other two
+//! not reachable   the average is proved to be above the target, or what was missed in ten minutes is
+//!                 (99.9 %); until neither is above two thirds of it
+//! met             average and what was missed ≤ target; until either is above 1.5 times the target
+//! ```
+//! What arrived in time by the estimate of the peer's clock, but not with its whole error added,
+//! counts as missed and as *open*. Where more than the target may miss is open, nobody knows what was
+//! achieved, and the status says so.
+//!
 //! *Deviations from these sources*:
 //! 1. A request is hedged there after a fixed percentile of its latency; here when the path's own timeout says that
 //!    the answer is late, and only where the deadline leaves time for that.
