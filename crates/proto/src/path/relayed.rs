@@ -114,8 +114,8 @@ impl Path {
         self.relayed.as_ref().is_none_or(|relayed| !self.has_bulk() || relayed.room.carries < THIN)
     }
 
-    /// Returns what radios carry that are thin, while they have coded ones to send as well: of such, control finds one that is
-    /// free, and so does not see it.
+    /// Returns what the radios carry where all are thin and have coded datagrams to send as well.
+    /// Control finds one of them free, so its own datagrams do not show that.
     pub(super) fn thin_radios(&self) -> Option<Rate> {
         let carries = self.relayed.as_ref().filter(|_| self.has_bulk())?.room.carries;
         (carries < THIN).then_some(carries)
