@@ -2,9 +2,9 @@
 //! lost without being told.
 //!
 //! Datagrams of 200 bytes or less leave at once and overtake those that are coded. So their round
-//! trips are the path's, and those alone are lost by time; a coded one is lost when the gateway gives
-//! it up, when the gateway says that it came and no acknowledgement follows, or when the path falls
-//! silent. While a coded one waits in the relays, younger packets are acknowledged: it makes no path
+//! trips are the path's, and those alone are lost by time. A coded one is lost when the gateway
+//! gives it up, when the gateway says that it came and no acknowledgement follows, or when the path
+//! falls silent. While it waits in the relays, younger packets are acknowledged: it makes no path
 //! silent.
 //!
 //! There is no congestion window: two windows, one behind the other, would halve the rate. Where
@@ -13,7 +13,7 @@
 //! A radio may be thinner than control, and small datagrams show that, as long as they wait for
 //! nothing but each other:
 //! ```text
-//! no coded ones under way            small datagrams show the hop, as on any path
+//! no coded ones under way                small datagrams show the hop, as on any path
 //! coded ones, best radio ≥ 300 kbit/s    they show nothing: they wait for the coded ones
 //! coded ones, best radio < 300 kbit/s    thin, at that rate: control may find one radio free
 //! ```

@@ -6,13 +6,13 @@
 //! [`Receiver`] decodes and says what is missing.
 //!
 //! *Deviations from \[LRT\]*:
-//! 1. One window without coder boundaries, at which protection would drop; memory is bounded by what is
-//!    acknowledged.
-//! 2. Feedback names missing symbols, so that a rank above the loss is not paid for by repair symbols.
-//! 3. The rate is the congestion controller's: a bucket between src · (1 + r) and Bw · β needs a bandwidth that
-//!    nobody knows.
-//! 4. Records carry place and length, so that streams and unordered messages do not wait for symbols of
-//!    others.
+//! 1. One window without coder boundaries, at which protection would drop; memory is bounded by
+//!    what is acknowledged.
+//! 2. Feedback names missing symbols, so that repair symbols do not pay for a rank above the loss.
+//! 3. The rate is the congestion controller's: a bucket between src · (1 + r) and Bw · β needs a
+//!    bandwidth that nobody knows.
+//! 4. Records carry place and length, so that streams and unordered messages do not wait for
+//!    symbols of others.
 
 mod detour;
 mod receiver;

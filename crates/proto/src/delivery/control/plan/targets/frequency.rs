@@ -59,8 +59,8 @@ pub(super) struct Frequency {
     kept: Count,
     /// When that change was seen.
     worse_at: Instant,
-    /// Whether it was the change of a path that this frequency depends on. Then what was kept counts
-    /// again when the path's change is over.
+    /// Whether it was the change of a path that this frequency depends on. Then what was kept
+    /// counts again when the path's change is over.
     waits: bool,
     /// Samples since the score was zero.
     since: Count,

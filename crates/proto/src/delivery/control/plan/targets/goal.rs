@@ -18,7 +18,7 @@ use crate::status::{ReliabilityLimit, ReliabilityState, ReliabilityStatus};
 const REPLAN: Duration = Duration::from_millis(500);
 /// Messages before which nothing is said of a target: two seconds of set-points.
 const FEW: u64 = 100;
-/// A target that is met stays so until the average is above it by this factor, one that is not reachable
+/// A target that is met stays so until the average is above it by this factor, one out of reach
 /// until it is below by as much: nobody is served by a state that changes every second.
 const HYSTERESIS: f64 = 1.5;
 /// Share of the moments seen of late that is left after ten minutes.

@@ -19,13 +19,13 @@
 //! ```text
 //! average         what the best flights are expected to miss, over the moments of ten minutes
 //! learning        before 100 messages, and between the other two
-//! not reachable   the average is proved to be above the target, or what was missed in ten minutes is
-//!                 (99.9 %); until neither is above two thirds of it
-//! met             average and what was missed ≤ target; until either is above 1.5 times the target
+//! not reachable   the average is proved to be above the target, or what was missed in ten minutes
+//!                 is (99.9 %); until neither is above two thirds of it
+//! met             average and what was missed ≤ target; until either is above 1.5 of it
 //! ```
 //! What arrived in time by the estimate of the peer's clock, but not with its whole error added,
-//! counts as missed and as *open*. Where more than the target may miss is open, nobody knows what was
-//! achieved, and the status says so.
+//! counts as missed and as *open*. Where more than the target may miss is open, nobody knows what
+//! was achieved, and the status says so.
 //!
 //! *Deviations from these sources*:
 //! 1. A request is hedged there after a fixed percentile of its latency; here when the path's own timeout says that
