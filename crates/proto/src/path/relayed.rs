@@ -1,8 +1,22 @@
-//! What is different on a relayed link [specs/paths.md §9]: its relays pull, and nothing there is lost without being told.
+//! What is different on a relayed link [specs/paths.md §9]: its relays pull, and nothing there is
+//! lost without being told.
 //!
-//! Datagrams of 200 bytes or less leave at once and overtake those that are coded. So their round trips are the path's, and
-//! those alone are lost by time; a coded one is lost when the gateway gives it up, when the gateway says that it came and no
-//! acknowledgement follows, or when the path falls silent.
+//! Datagrams of 200 bytes or less leave at once and overtake those that are coded. So their round
+//! trips are the path's, and those alone are lost by time. A coded one is lost when the gateway
+//! gives it up, when the gateway says that it came and no acknowledgement follows, or when the path
+//! falls silent. While it waits in the relays, younger packets are acknowledged: it makes no path
+//! silent.
+//!
+//! There is no congestion window: two windows, one behind the other, would halve the rate. Where
+//! rates are compared, that of the path is what was delivered last, 1 Mbit/s at least.
+//!
+//! A radio may be thinner than control, and small datagrams show that, as long as they wait for
+//! nothing but each other:
+//! ```text
+//! no coded ones under way                small datagrams show the hop, as on any path
+//! coded ones, best radio ≥ 300 kbit/s    they show nothing: they wait for the coded ones
+//! coded ones, best radio < 300 kbit/s    thin, at that rate: control may find one radio free
+//! ```
 
 use smallvec::{SmallVec, smallvec};
 use units::{Duration, Instant, Rate};
@@ -100,8 +114,8 @@ impl Path {
         self.relayed.as_ref().is_none_or(|relayed| !self.has_bulk() || relayed.room.carries < THIN)
     }
 
-    /// Returns what radios carry that are thin, while they have coded ones to send as well: of such, control finds one that is
-    /// free, and so does not see it.
+    /// Returns what the radios carry where all are thin and have coded datagrams to send as well.
+    /// Control finds one of them free, so its own datagrams do not show that.
     pub(super) fn thin_radios(&self) -> Option<Rate> {
         let carries = self.relayed.as_ref().filter(|_| self.has_bulk())?.room.carries;
         (carries < THIN).then_some(carries)

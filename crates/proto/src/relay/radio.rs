@@ -1,17 +1,22 @@
 //! What a relay's radio carries, as its gateway sees it from reports [specs/relay.md §5].
 //!
 //! ```text
-//! under way   ≤ limit · (least round trip + q) + slack       q: 30 ms, or the time of eight frames, if that is longer, up to 125 ms
-//! limit       what the relay says; where reports come by more than q later than at best, what they say has left
-//! slack       2 frames while that is less than the relay says: what waits there looks lost; else 16 / p, where p is the part of
-//!             what is sent that is heard
-//! at first    2 frames, and as many as were reported in time
-//! thin        one frame, which takes 40 ms or more: below 300 kbit/s
+//! under way  ≤ limit · (least + q) + slack; at first 2 frames and what was reported in time
+//! least      the shortest time from order to report, and a ten-thousandth of the time that passes
+//! q          30 ms, or the time of eight frames if longer; up to 125 ms, or the time of two
+//! limit      what the relay says; where all reports of 100 ms come later than least + q, what they
+//!            settled in that time, 10 kbit/s at least; where not, half as much again
+//! slack      2 frames where limit is below what the relay says, for what waits there looks lost;
+//!            else 16 / p, p being the part of what is sent that is heard
+//! thin       limit below 300 kbit/s: one frame at a time, which takes 40 ms or more
+//! another    a frame all the same, 50 ms after the last; later where the radio is thin or new
 //! ```
 //! Of several thin radios one has none ([`super::transmitters`]), so that control finds one free.
+//! It gets a frame when 4 s have passed, and so is known to be heard.
 //!
-//! A relay says what its radio carries, since most radios tell nobody. Where one carries less for a while, frames wait in it,
-//! and nothing overtakes them there: control neither. The bound is what the radio can hold of them before its gateway knows.
+//! A relay says what its radio carries, since most radios tell nobody. Where one carries less for a
+//! while, frames wait in it, and nothing overtakes them there: control neither. The bound is what
+//! the radio can hold of them before its gateway knows.
 
 use std::cmp::Ordering;
 
@@ -31,9 +36,9 @@ const MEASURED: Duration = Duration::from_millis(100);
 const GROWS: f64 = 1.5;
 /// Frames beyond what a radio carries, where that is less than its relay says: what is not reported may wait, and not be lost.
 const SLACK: f64 = 2.0;
-/// Frames under way at first. As long as none is reported there is another after [`FIRST_REST`]. When so many are not reported, the
-/// radio is heard where hardly anything is, or thin: unless another one of its side is known not to be, the next frame waits for as
-/// long as a thin one takes for some of them. The others follow [`SOON`].
+/// Frames under way at first. While none is reported, another follows after [`FIRST_REST`]. With
+/// [`UNHEARD`] of them out, the radio is thin or hardly heard: it rests for as long as a thin one
+/// takes for some of them, or [`SOON`] where another radio of its side is known not to be thin.
 const FIRST: usize = 2;
 const FIRST_REST: Duration = Duration::from_millis(200);
 const UNHEARD: usize = 5;
@@ -46,8 +51,9 @@ const LEAST: Rate = Rate::from_bps(10_000);
 /// longer: what carries control as well must not be filled by guesses.
 const ANOTHER: Duration = Duration::from_millis(50);
 const REST: u32 = 4;
-/// Where one of n frames is heard, so many times n may be missed in a row. Fewer cost a flight what it sends in vain, and now and
-/// then not; more leave more in a radio that carries less all at once.
+/// Frames beyond what a radio carries, times n where one of n is heard: a run of misses that long
+/// is chance. With fewer, a flight now and then stops sending to a radio that is heard; with more,
+/// more stands in one that carries less all at once.
 const MISSED: f64 = 16.0;
 /// The least round trip is forgotten by this part of the time: relays may move.
 const FORGOTTEN: f64 = 0.0001;

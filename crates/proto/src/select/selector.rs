@@ -4,6 +4,16 @@
 //! sign, which flows are RTP, and what it counts. `table.rs` says which MAVLink message is control. What
 //! comes from declared endpoints [ConClone §3.3.1] and from message endpoints bypasses it: whoever hands
 //! that in says how it is to be delivered.
+//!
+//! ```text
+//! MAVLink endpoint   each frame is a message; a source (UDP address, TCP connection, serial line)
+//!                    is one stream, in which a frame may lie across two datagrams (`stream.rs`)
+//! tunnel             a packet stays whole, and takes the strictest policy among its frames: who
+//!                    aggregates gives up the freshness of what goes with commands
+//! TCP in the tunnel  keeps its own order; a frame across two segments is not recognised
+//! unknown ids        by framing alone; behind garbage, or across two datagrams, only where another
+//!                    frame or the end of what has come follows; on ports not configured not at all
+//! ```
 
 use units::Duration;
 

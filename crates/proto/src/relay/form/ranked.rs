@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! lacking = size − rank            under way = ordered and not settled
+//! settled = the largest order heard of its transmitter has reached it, or is late:
+//!           srtt + max(4 · rttvar, 10 ms)
 //! next    = the oldest generation with lacking > under way; where less than 0.14 of what is sent is heard, the oldest
 //!           for which useful ≥ 0.7
 //!           or a datagram of the session, which leaves at once as it is

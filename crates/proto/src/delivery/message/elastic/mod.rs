@@ -4,6 +4,15 @@
 //! what else is sent: repair symbols, and symbols again. How much repair is `redundancy.rs`, which
 //! path brings a symbol sooner `detour.rs`, what is sent when nothing gets through `silence.rs`.
 //! [`Receiver`] decodes and says what is missing.
+//!
+//! *Deviations from \[LRT\]*:
+//! 1. One window without coder boundaries, at which protection would drop; memory is bounded by
+//!    what is acknowledged.
+//! 2. Feedback names missing symbols, so that repair symbols do not pay for a rank above the loss.
+//! 3. The rate is the congestion controller's: a bucket between src · (1 + r) and Bw · β needs a
+//!    bandwidth that nobody knows.
+//! 4. Records carry place and length, so that streams and unordered messages do not wait for
+//!    symbols of others.
 
 mod detour;
 mod receiver;

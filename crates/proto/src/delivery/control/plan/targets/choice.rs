@@ -8,11 +8,16 @@
 //!                       and    miss(S | F) − least miss(F) ≤ 9/10 target − average of the least
 //! none: everywhere
 //! ```
-//! Where one path is all there is, S is there once, or with a second copy: one that rides in the next message's datagram, for
-//! the price of its own bytes, or one 5 ms later in a datagram of its own. The failures of either, given the first one's, are
-//! measured too.
 //! The second condition spends what the links leave of the target, once: where the average is just met whatever is
 //! sent, nothing may be saved.
+//!
+//! A path on which a copy would be too late, by what is under way there at the rate of the hop,
+//! is in no S but that of every path.
+//!
+//! Where one path is all there is, S is there once, or with a second copy, in one of two ways. It
+//! rides in the next message's datagram for the price of its own bytes, and leaves by itself
+//! where none comes in time; what a newer message replaces does not ride. Or it leaves 5 ms later
+//! in a datagram of its own. The failures of either, given the first one's, are measured too.
 
 use units::Duration;
 

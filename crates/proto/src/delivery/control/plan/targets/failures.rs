@@ -17,7 +17,7 @@
 //! What may be learned from which copy:
 //! 1. Copies that leave at once leave whatever happens: they teach P(i | F and any of those beside it that failed).
 //! 2. Copies of later rounds left because others had failed: they teach P(j | those that failed), never P(j) alone.
-//!    A path's loss learned from them would be that of bad moments [specs/delivery.md §6] (rule 5).
+//!    A path's loss learned from them would be that of bad moments.
 
 use std::collections::BTreeMap;
 

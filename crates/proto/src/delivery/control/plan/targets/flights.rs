@@ -54,7 +54,7 @@ pub(super) struct Flight {
     pub(super) predicted: Option<f64>,
     /// Where one path is all there is: what was to follow on it.
     pub(super) second: Option<Second>,
-    /// Copies of a copy on every path.
+    /// How many copies a copy on every path makes.
     pub(super) everywhere: usize,
     /// Bytes of a copy.
     pub(super) bytes: usize,

@@ -32,7 +32,7 @@ const WORSE: f64 = 4.0;
 /// The score that makes a change for the better: by chance that happens as seldom, and is put right as a change for the
 /// worse. From 20 % of failures to 0.5 % it takes 46 successes, from 5 % to 0.5 % 216.
 const BETTER: f64 = 10.0;
-/// How many times fewer bursts of failures a change for the better leaves where nothing was kept.
+/// Where nothing was kept, a change for the better is one to a quarter as many bursts of failures.
 const FEWER: f64 = 4.0;
 /// What was kept counts again for so many samples at most: a link may become better without being all that it was, and
 /// half a minute is to show that. With fewer a link with an outage now and then seems clean between them.
@@ -59,7 +59,8 @@ pub(super) struct Frequency {
     kept: Count,
     /// When that change was seen.
     worse_at: Instant,
-    /// Whether that was one of a path that it rests on: what was kept counts again when the path's change is over.
+    /// Whether it was the change of a path that this frequency depends on. Then what was kept
+    /// counts again when the path's change is over.
     waits: bool,
     /// Samples since the score was zero.
     since: Count,

@@ -18,8 +18,8 @@ use crate::status::{ReliabilityLimit, ReliabilityState, ReliabilityStatus};
 const REPLAN: Duration = Duration::from_millis(500);
 /// Messages before which nothing is said of a target: two seconds of set-points.
 const FEW: u64 = 100;
-/// What the average must exceed the target by before a target that was met is so no more, and stay below it by before one
-/// that was out of reach is met: nobody is served by a state that changes every second.
+/// A target that is met stays so until the average is above it by this factor, one out of reach
+/// until it is below by as much: nobody is served by a state that changes every second.
 const HYSTERESIS: f64 = 1.5;
 /// Share of the moments seen of late that is left after ten minutes.
 const MEMORY: Duration = Duration::from_secs(600);

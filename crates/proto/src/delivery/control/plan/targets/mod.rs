@@ -6,6 +6,7 @@
 //!                              or every path; copies on them leave at once
 //!                     one flight in 32, drawn at random, goes on every path, to learn what that does
 //! earliest answer is late, or all copies are lost: copies everywhere, and so on each probe timeout
+//! where the newest message counts: an older one's late answer on the same path begins that as well
 //! a second after the deadline: what became of each copy is learned, and what came of it all is counted
 //! ```
 //! One copy now, and copies everywhere when its answer is late, is as reliable as copies everywhere now, for half the
@@ -13,6 +14,18 @@
 //! as long as control is little beside what the links carry \[Vulimiri\]; which copies are worth their price is weighed
 //! as for media with deadlines \[ChouMiao\]. What is weighed are measured frequencies (`failures.rs`): links that share a
 //! mast fail together.
+//!
+//! A target's state, as `goal.rs` tells it:
+//! ```text
+//! average         what the best flights are expected to miss, over the moments of ten minutes
+//! learning        before 100 messages, and between the other two
+//! not reachable   the average is proved to be above the target, or what was missed in ten minutes
+//!                 is (99.9 %); until neither is above two thirds of it
+//! met             average and what was missed ≤ target; until either is above 1.5 of it
+//! ```
+//! What arrived in time by the estimate of the peer's clock, but not with its whole error added,
+//! counts as missed and as *open*. Where more than the target may miss is open, nobody knows what
+//! was achieved, and the status says so.
 //!
 //! *Deviations from these sources*:
 //! 1. A request is hedged there after a fixed percentile of its latency; here when the path's own timeout says that
