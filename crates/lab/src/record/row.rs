@@ -26,6 +26,8 @@ pub(super) struct Row {
     pub(super) error: f64,
     pub(super) must: String,
     pub(super) met: bool,
+    /// Why it is known not to be.
+    pub(super) unreached: Option<String>,
     /// Whether the error could turn the verdict over.
     pub(super) in_doubt: bool,
     /// Between which values it lies with 95 % confidence: that of the experiment, or the seeds' median; none below six seeds.
@@ -59,12 +61,24 @@ impl Record {
         }
         let of_part = |row: Row| {
             let met = row.now.is_some();
-            let (must, recorded) = (String::new(), None);
-            Row { recorded, must, met, in_doubt: false, drifted: false, ..row }
+            let (must, recorded, unreached) = (String::new(), None, None);
+            Row { recorded, must, met, unreached, in_doubt: false, drifted: false, ..row }
         };
         // It may be of some schemes alone; where it is of none, that is to be seen.
         let (came, lacking): (Vec<Row>, Vec<Row>) = all.map(of_part).partition(|row| row.met);
         if came.is_empty() { lacking } else { came }
+    }
+}
+
+impl Row {
+    /// Tells whether it does not reach what it must, and that is known.
+    pub(super) fn is_unreached(&self) -> bool {
+        !self.met && self.now.is_some() && self.unreached.is_some()
+    }
+
+    /// Tells whether it is not as its file has it: it does not reach what it must, or does although the file says otherwise.
+    pub(super) fn is_missed(&self) -> bool {
+        !self.is_unreached() && (!self.met || self.unreached.is_some())
     }
 }
 
@@ -99,6 +113,7 @@ impl Figure {
             must: must.collect::<Vec<_>>().join(", "),
             error,
             met: now.is_some_and(within),
+            unreached: self.unreached.clone(),
             in_doubt: now.is_some_and(|now| within(now - error) != within(now + error)),
             drifted: false,
             interval: interval.map(|interval| interval.ends),
@@ -180,6 +195,10 @@ mod tests {
         let mut stalled = result("two", 3);
         stalled["up"]["error"] = json!({"lost": 1});
         assert!(figure.row(&[stalled]).in_doubt, "met as seen, and not within the error");
+        let known = Figure { unreached: Some("a hair".to_owned()), ..figure.clone() };
+        let known = |lost| known.row(&[result("two", lost)]);
+        assert!(known(4).is_unreached() && !known(4).is_missed(), "as the file has it");
+        assert!(known(3).is_missed() && !known(3).is_unreached(), "the file is to say so no more");
         let text = "scheme = \"udp\"\nkey = \"lost\"\npoint = { rtt_ms = 60.0 }";
         let figure: Figure = toml::from_str(text).expect("a sound figure");
         assert_eq!(figure.row(&[]).key, "rtt_ms=60.0 lost");

@@ -16,6 +16,7 @@ pub(super) struct Sum {
     files: usize,
     figures: usize,
     missed: usize,
+    unreached: usize,
     drifted: usize,
     invalid: usize,
     skipped: usize,
@@ -34,9 +35,10 @@ pub(super) fn is_valid(outcome: &Outcome, rows: &[Row]) -> bool {
 pub(super) fn in_short(outcome: &Outcome, rows: &[Row]) -> String {
     let mut sum = Sum::default();
     sum.add(outcome, rows, false);
-    let Sum { figures, missed, drifted, agree, differ, undecided, .. } = sum;
+    let Sum { figures, missed, unreached, drifted, agree, differ, undecided, .. } = sum;
     let counts = [
         (missed, "MISSED"),
+        (unreached, "unreached, as is known"),
         (drifted, "DRIFTED"),
         (agree, "agree"),
         (differ, "differ"),
@@ -68,7 +70,8 @@ impl Sum {
         let count = |is_one: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is_one(row)).count();
         let is_valid = is_valid(outcome, rows);
         self.figures += rows.len();
-        self.missed += count(&|row| !row.met);
+        self.missed += count(&Row::is_missed);
+        self.unreached += count(&Row::is_unreached);
         self.drifted += if are_written && is_valid { 0 } else { count(&|row| row.drifted) };
         self.invalid += usize::from(!is_valid);
         self.agree += count(&|row| row.verdict == AGREES);
@@ -85,6 +88,7 @@ impl Sum {
             "files": self.files,
             "figures": self.figures,
             "missed": self.missed,
+            "unreached": self.unreached,
             "drifted": self.drifted,
             "invalid": self.invalid,
             "skipped": self.skipped,
@@ -98,11 +102,13 @@ impl Sum {
 
 impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { files, figures, missed, drifted, invalid, skipped, failed, .. } = self;
+        let Self { files, figures, missed, unreached, drifted, invalid, skipped, failed, .. } =
+            self;
         let Self { agree, differ, undecided, .. } = self;
         write!(
             f,
-            "{files} files, {figures} figures: {missed} do not reach what they must, {drifted} are no longer those of their file, \
+            "{files} files, {figures} figures: {missed} do not reach what they must, {unreached} more neither, as their files say, \
+             {drifted} are no longer those of their file, \
              {invalid} files are INVALID, {failed} failed, {skipped} were skipped; beside a paper's {agree} agree, {differ} differ, \
              {undecided} are not decided"
         )
@@ -188,14 +194,18 @@ pub(super) fn print_summary(
         ("file", "file"),
         ("figures", "figures"),
         ("missed", "missed"),
+        ("unreached", "unreached"),
         ("drifted", "drifted"),
         ("agree", "agree"),
         ("differ", "differ"),
         ("undecided", "not decided"),
         ("state", ""),
     ];
-    let counts =
-        if args.quick { without(&counts, &["missed", "drifted"]) } else { counts.to_vec() };
+    let counts = if args.quick {
+        without(&counts, &["missed", "unreached", "drifted"])
+    } else {
+        counts.to_vec()
+    };
     let line = |(file, came): &(&File, Came)| {
         let mut own = Sum::default();
         let state = match came {
@@ -232,6 +242,7 @@ pub(super) fn print_summary(
 fn state(sum: &Sum, is_part: bool) -> &'static str {
     match (sum.invalid, sum.missed, sum.drifted, is_part) {
         (0, 0, 0, true) => "a part",
+        (0, 0, 0, false) if sum.unreached > 0 => "as known",
         (0, 0, 0, false) => "met",
         (0, 0, _, _) => "DRIFTED",
         (0, _, _, _) => "MISSED",
@@ -252,7 +263,14 @@ fn against(outcome: &Outcome, rows: &[Row], is_written: bool) -> Vec<String> {
         }
         match row.now {
             None => lines.push(format!("MISSED: {scheme} {key} did not come out")),
-            Some(now) if !row.met => lines.push(format!("MISSED: {scheme} {key} is {now} and must be {must}")),
+            Some(now) if !row.met => {
+                let verdict = if row.unreached.is_some() { "UNREACHED" } else { "MISSED" };
+                let why = row.unreached.iter().map(|why| format!(": {why}")).collect::<String>();
+                lines.push(format!("{verdict}: {scheme} {key} is {now} and must be {must}{why}"));
+            }
+            Some(now) if row.unreached.is_some() => lines.push(format!(
+                "MISSED: {scheme} {key} is {now} and reaches {must}, of which the file says that it does not: take `unreached` out of it"
+            )),
             Some(now) if row.drifted && !is_written => lines.push(format!(
                 "DRIFTED: {scheme} {key} is {now} and no longer {} as in the file, which --record makes anew",
                 row.recorded.unwrap_or_default()
