@@ -1,4 +1,5 @@
-//! Compiles the hooks of the kernel's congestion controls for user space, with what they need of a kernel.
+//! Compiles the hooks of the kernel's congestion controls for user space, with what they need of a
+//! kernel.
 
 const SOURCE: &str = "kernel/asran_hooks.c";
 

@@ -1,4 +1,5 @@
-//! Hashes the sources that figures come from: results of different code are told apart by it, wherever they were made.
+//! Hashes the sources that figures come from: results of different code are told apart by it,
+//! wherever they were made.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,9 @@
-//! Compiles the BPF object with clang, and lets the crate be built without it where there is no clang.
+//! Compiles the BPF object with clang, and lets the crate be built without it where there is no
+//! clang.
 //!
-//! Without clang the embedded object is empty: everything else works, and each call of this crate answers
-//! `Error::NotBuilt`. `FULMAR_WITHOUT_BPF=1` asks for that on purpose. `CLANG` names another compiler.
+//! Without clang the embedded object is empty: everything else works, and each call of this crate
+//! answers `Error::NotBuilt`. `FULMAR_WITHOUT_BPF=1` asks for that on purpose. `CLANG` names
+//! another compiler.
 
 use std::env;
 use std::fs;

@@ -1,8 +1,9 @@
-//! The hooks of the kernel's congestion controls, as the kernel calls them, and as one that leaves some out does.
+//! The hooks of the kernel's congestion controls, as the kernel calls them, and as one that leaves
+//! some out does.
 //!
-//! The source is the one that is compiled for BPF; `kernel/asran_hooks.c` stands in for the kernel. Promises: nothing
-//! that C leaves undefined, no threshold above what the connection has had or below two packets, and what a hook
-//! that was left out has left behind is gone with the next ACK.
+//! The source is the one that is compiled for BPF; `kernel/asran_hooks.c` stands in for the kernel.
+//! Promises: nothing that C leaves undefined, no threshold above what the connection has had or
+//! below two packets, and what a hook that was left out has left behind is gone with the next ACK.
 
 #![no_main]
 
@@ -20,7 +21,8 @@ struct Socket {
     kept: u32,
     hystart: u32,
     reserved: u32,
-    /// `struct asran`, of which the fifth word is the phase, and what `asran_delay` keeps behind it.
+    /// `struct asran`, of which the fifth word is the phase, and what `asran_delay` keeps behind
+    /// it.
     state: [u32; 36],
 }
 

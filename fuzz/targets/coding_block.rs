@@ -1,7 +1,8 @@
 //! A block decoder and a recoder fed by a peer that is authenticated and out of its mind: any
 //! indices, coefficient vectors and lengths.
 //!
-//! With an even first byte the contents fit the vectors, and then whatever is decoded must be right.
+//! With an even first byte the contents fit the vectors, and then whatever is decoded must be
+//! right.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-//! A sliding-window decoder fed by a peer that is authenticated and out of its mind: any ids, ranges and
-//! lengths, in any order, with the owner releasing and giving up at any moment.
+//! A sliding-window decoder fed by a peer that is authenticated and out of its mind: any ids,
+//! ranges and lengths, in any order, with the owner releasing and giving up at any moment.
 //!
-//! With an even first byte the contents are right whatever the ids are, and then whatever is decoded
-//! must be right as well.
+//! With an even first byte the contents are right whatever the ids are, and then whatever is
+//! decoded must be right as well.
 
 #![no_main]
 
@@ -15,8 +15,9 @@ use libfuzzer_sys::fuzz_target;
 /// More than a peer can ask for: a length is a byte.
 const BYTES: usize = 256;
 
-/// Contents of source symbols, by their id modulo a prime that no window is as wide as: symbols that can
-/// meet, or share a place one after the other, differ. Drawn once: drawing them took most of a run.
+/// Contents of source symbols, by their id modulo a prime that no window is as wide as: symbols
+/// that can meet, or share a place one after the other, differ. Drawn once: drawing them took most
+/// of a run.
 static SOURCES: LazyLock<Vec<[u8; BYTES]>> = LazyLock::new(|| {
     let mut sources = vec![[0; BYTES]; 1_021];
     for (id, symbol) in (0..).zip(&mut sources) {

@@ -1,5 +1,6 @@
-//! A drone and a station with an attacker between them, who does to their datagrams what the input says: passes them on,
-//! drops, alters, cuts, repeats, reflects and invents them, and lets time pass.
+//! A drone and a station with an attacker between them, who does to their datagrams what the input
+//! says: passes them on, drops, alters, cuts, repeats, reflects and invents them, and lets time
+//! pass.
 //!
 //! Promises: no panic, no sending without end, no asking for the same moment over and over.
 #![no_main]

@@ -1,4 +1,5 @@
-//! Files of experiments, `fulmar-lab run FILE.toml`: refused with a reason or accepted, never a panic.
+//! Files of experiments, `fulmar-lab run FILE.toml`: refused with a reason or accepted, never a
+//! panic.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! Flight files, `fulmar-lab trace synth FLIGHT.toml`: every mistake told with file and line, or flown and drawn; never a
-//! panic.
+//! Flight files, `fulmar-lab trace synth FLIGHT.toml`: every mistake told with file and line, or
+//! flown and drawn; never a panic.
 
 #![no_main]
 

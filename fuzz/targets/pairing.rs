@@ -1,4 +1,5 @@
-//! Pairing codes, and what is said while a drone is enrolled: refused with a reason, or all of it makes sense.
+//! Pairing codes, and what is said while a drone is enrolled: refused with a reason, or all of it
+//! makes sense.
 
 #![no_main]
 

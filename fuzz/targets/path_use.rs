@@ -1,5 +1,5 @@
-//! What a peer says of the use of paths, in any frames, while the paths come and go: each class has a path that may
-//! carry it, and control has one.
+//! What a peer says of the use of paths, in any frames, while the paths come and go: each class has
+//! a path that may carry it, and control has one.
 
 #![no_main]
 

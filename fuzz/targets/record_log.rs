@@ -1,5 +1,5 @@
-//! Logs of `trace record`, and the datagrams that they come from: refused with file and line or read, and made a slot
-//! matrix of.
+//! Logs of `trace record`, and the datagrams that they come from: refused with file and line or
+//! read, and made a slot matrix of.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Slot matrices: refused with file and line or read, bounded by their text, the same when they are written and
-//! read again, and fit for a link.
+//! Slot matrices: refused with file and line or read, bounded by their text, the same when they are
+//! written and read again, and fit for a link.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Answers of a status socket, which `fulmar status` reads and lays out. The daemon reads nothing from it.
+//! Answers of a status socket, which `fulmar status` reads and lays out. The daemon reads nothing
+//! from it.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! What a peer tells of its endpoints, for people: nothing that is shown steers a terminal or has no end.
+//! What a peer tells of its endpoints, for people: nothing that is shown steers a terminal or has
+//! no end.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Both halves of the coded generations of the tunnel, whatever is lost, delayed, repeated or forged between them.
+//! Both halves of the coded generations of the tunnel, whatever is lost, delayed, repeated or
+//! forged between them.
 
 #![no_main]
 

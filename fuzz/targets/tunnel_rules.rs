@@ -1,4 +1,5 @@
-//! Packets of the tunnel in the daemon: whose they are, their segment size, and the answer to large ones.
+//! Packets of the tunnel in the daemon: whose they are, their segment size, and the answer to large
+//! ones.
 
 #![no_main]
 

@@ -52,7 +52,8 @@ pub(crate) fn exception(error: Error) -> PyErr {
     }
 }
 
-/// Does something long beside the interpreter, which is free meanwhile; Ctrl-C ends the wait, not what runs.
+/// Does something long beside the interpreter, which is free meanwhile; Ctrl-C ends the wait, not
+/// what runs.
 fn beside<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -167,7 +168,8 @@ impl Plan {
         self.0.point_count()
     }
 
-    /// Runs a point, or all, with a seed, or with all; returns figures as a JSON list, an object for each point and scheme.
+    /// Runs a point, or all, with a seed, or with all; returns figures as a JSON list, an object
+    /// for each point and scheme.
     #[pyo3(signature = (point, seed))]
     fn run(&self, py: Python<'_>, point: Option<u64>, seed: Option<u64>) -> PyResult<String> {
         let sweep = Arc::clone(&self.0);

@@ -6,8 +6,8 @@
 //! model     the papers' equations
 //! scenario  links
 //! ```
-//! No experiment is here: the crate `fulmar-lab` is called (its module `api`), with the interpreter released. What is wrong
-//! comes as an exception of the package; panics end in the lab.
+//! No experiment is here: the crate `fulmar-lab` is called (its module `api`), with the interpreter
+//! released. What is wrong comes as an exception of the package; panics end in the lab.
 
 mod lab;
 mod model;

@@ -17,8 +17,8 @@ use crate::lab::RunError;
 
 /// A table of columns of equal length (Arrow).
 ///
-/// pyarrow.table(t), polars.DataFrame(t) and pandas (by pyarrow) take it over without a copy, by the PyCapsule interface
-/// of Arrow.
+/// pyarrow.table(t), polars.DataFrame(t) and pandas (by pyarrow) take it over without a copy, by
+/// the PyCapsule interface of Arrow.
 #[pyclass(frozen, module = "fulmar._native")]
 pub(crate) struct Table(RecordBatch);
 
@@ -44,7 +44,8 @@ impl Table {
         self.0.get_array_memory_size()
     }
 
-    /// Hands the table over as an Arrow C stream; `requested_schema` is not heeded, as the interface allows.
+    /// Hands the table over as an Arrow C stream; `requested_schema` is not heeded, as the
+    /// interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -1,11 +1,11 @@
 //! Network codes over GF(2⁸): block and sliding-window codes that sender, relay and receiver share.
 //!
 //! Nothing here opens a socket or reads a clock, and nothing knows a session: symbols are byte
-//! slices, ids are numbers, and what comes from a peer is answered with an [`Outcome`], never with a
-//! panic. The words are those of [RFC 8406]: a *source symbol* is what the application hands in, a
-//! *repair symbol* is a linear combination of source symbols, its *coding coefficients* are elements
-//! of GF(2⁸), a symbol is *innovative* when it raises the *rank* of what the decoder holds, and a
-//! code is *systematic* when source symbols travel uncoded beside the repair symbols.
+//! slices, ids are numbers, and what comes from a peer is answered with an [`Outcome`], never with
+//! a panic. The words are those of [RFC 8406]: a *source symbol* is what the application hands in,
+//! a *repair symbol* is a linear combination of source symbols, its *coding coefficients* are
+//! elements of GF(2⁸), a symbol is *innovative* when it raises the *rank* of what the decoder
+//! holds, and a code is *systematic* when source symbols travel uncoded beside the repair symbols.
 //!
 //! ```text
 //! source symbols → window::Encoder ─┬─ as they are ──────────── push_source ─┬→ window::Decoder → source symbols

@@ -1,8 +1,8 @@
 //! How often a symbol that a relay combined is innovative, against theory.
 //!
 //! A uniform combination from a space of dimension r is no news to a receiver that knows d of its
-//! dimensions with probability 256^(d − r); a relay never sends the zero combination, which for r = 4
-//! changes the tenth digit.
+//! dimensions with probability 256^(d − r); a relay never sends the zero combination, which for r =
+//! 4 changes the tenth digit.
 
 use fulmar_coding::block::{Decoder, Recoder};
 use fulmar_coding::{CoefficientKey, Outcome};

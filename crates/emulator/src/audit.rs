@@ -4,9 +4,9 @@
 //! Not the measuring: the engine and the witness fill histograms while the emulation runs; here
 //! they are summed up and judged against what the run claims to measure.
 //!
-//! The judgement of a run as a whole: it is INVALID where its error reaches a tenth of what it claims to
-//! measure. Whoever computes figures one by one judges them instead, by the [`Stalls`] that each met; then
-//! only the faults count that no stall accounts for.
+//! The judgement of a run as a whole: it is INVALID where its error reaches a tenth of what it
+//! claims to measure. Whoever computes figures one by one judges them instead, by the [`Stalls`]
+//! that each met; then only the faults count that no stall accounts for.
 //!
 //! Percentiles of a run are moved by the 99th percentile of the emulator's error, its extremes
 //! (the longest gap, the latest message) by the largest, so each has a claim of its own.
@@ -21,9 +21,9 @@ use units::{Duration, Instant};
 /// The error may reach this part of what is claimed.
 const TOLERATED_PART: u32 = 10;
 
-/// The share of wake-ups by which is said how late they are as a rule. On two processors full of compilers
-/// the median delay of a control message through two daemons grew by 1.3 ms, of which the stalls that are
-/// noted one by one explain 0.8.
+/// The share of wake-ups by which is said how late they are as a rule. On two processors full of
+/// compilers the median delay of a control message through two daemons grew by 1.3 ms, of which the
+/// stalls that are noted one by one explain 0.8.
 const USUALLY: f64 = 0.9;
 
 /// Says what a run wants to measure.
@@ -49,8 +49,8 @@ impl Claim {
         self.resolution / TOLERATED_PART
     }
 
-    /// Says whether threads of ordinary priority count: without the right to run the emulator in real time there
-    /// is none to run the programs so.
+    /// Says whether threads of ordinary priority count: without the right to run the emulator in
+    /// real time there is none to run the programs so.
     fn is_of_ordinary(self, scheduling: &str) -> bool {
         self.ordinary || scheduling != "fifo"
     }
@@ -136,7 +136,8 @@ pub struct Audit {
     pub valid: bool,
     /// Why it is not valid; empty when it is.
     pub reasons: Vec<String>,
-    /// What no error of a figure accounts for: frames lost and the like, and stalls for a tenth of the time.
+    /// What no error of a figure accounts for: frames lost and the like, and stalls for a tenth of
+    /// the time.
     pub faults: Vec<String>,
     /// How long the run was, in seconds.
     pub seconds: f64,
@@ -154,7 +155,8 @@ pub struct Audit {
     pub wakeups: Lateness,
     /// Wake-ups so late that spinning could not make up for it.
     pub late_wakeups: u64,
-    /// Wake-ups of an ordinary thread that sleeps most of the time: what programs under test suffer.
+    /// Wake-ups of an ordinary thread that sleeps most of the time: what programs under test
+    /// suffer.
     pub ordinary_wakeups: Lateness,
     /// Frames lost outside the model.
     pub losses: Losses,
@@ -164,7 +166,8 @@ pub struct Audit {
     pub clock_steps: u64,
     /// Use of processors.
     pub processor: ProcessorUse,
-    /// When the emulator or ordinary programs stood still, for at least a tenth of the claim for percentiles.
+    /// When the emulator or ordinary programs stood still, for at least a tenth of the claim for
+    /// percentiles.
     pub stalls: Stalls,
 }
 
@@ -305,9 +308,10 @@ fn find_losses(measured: &Measurements) -> Vec<String> {
     faults
 }
 
-/// Says so where something stood still for too large a part of the run: then programs react to it in ways
-/// that no sum of stalls accounts for. At 8 % of the time every figure of the demo was that of a quiet machine
-/// within its error; at 18 % the daemon's congestion control had halved its rate.
+/// Says so where something stood still for too large a part of the run: then programs react to it
+/// in ways that no sum of stalls accounts for. At 8 % of the time every figure of the demo was that
+/// of a quiet machine within its error; at 18 % the daemon's congestion control had halved its
+/// rate.
 fn overload(stalls: &Stalls, elapsed: Duration) -> Option<String> {
     let share = stalls.share(elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
     let percent = share * 100.0;

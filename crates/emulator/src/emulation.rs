@@ -43,8 +43,8 @@ pub struct Options {
     pub log: Option<PathBuf>,
     /// The packets whose time in queues is reported with the links' counts at the end.
     pub queue_watch: Option<QueueWatch>,
-    /// Lays each link between two hosts as a plain cable instead, of whose limits nothing is emulated:
-    /// nothing is counted on it either, and the audit knows nothing of it.
+    /// Lays each link between two hosts as a plain cable instead, of whose limits nothing is
+    /// emulated: nothing is counted on it either, and the audit knows nothing of it.
     pub cables: bool,
     /// Makes the emulator late on purpose, to test its audit.
     pub sabotage: Duration,
@@ -235,8 +235,8 @@ impl Emulation {
 
     /// Returns the address of a host on a link, `None` where the host is not on it.
     ///
-    /// Link number n (from 0, in the order of the scenario) has 10.77.n.0/24; the host that the link
-    /// names first is .1, the other .2.
+    /// Link number n (from 0, in the order of the scenario) has 10.77.n.0/24; the host that the
+    /// link names first is .1, the other .2.
     pub fn address(&self, host: &str, link: &str) -> Option<Ipv4Addr> {
         let host = self.scenario.host(host)?;
         let interfaces = self.scenario.interfaces(host);
@@ -263,8 +263,8 @@ impl Emulation {
         variables
     }
 
-    /// Returns a path of a host's namespace for `nsenter --net=PATH` in a shell outside, valid while
-    /// this process lives.
+    /// Returns a path of a host's namespace for `nsenter --net=PATH` in a shell outside, valid
+    /// while this process lives.
     ///
     /// # Panics
     ///

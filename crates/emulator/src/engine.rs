@@ -1,7 +1,7 @@
 //! The real-time emulator: carries frames from host to host when the model says.
 //!
-//! Not the model, which is `netem`'s, and not the set-up, which is `network`'s. One thread serves all
-//! links, so that frames meet the model in the order of their arrival:
+//! Not the model, which is `netem`'s, and not the set-up, which is `network`'s. One thread serves
+//! all links, so that frames meet the model in the order of their arrival:
 //!
 //! ```text
 //! ring ─ frame, kernel's receive time ─► Net::handle_packet ─ due time ─► Pending ─► sender
@@ -34,8 +34,8 @@ use crate::queue_delay::QueueDelays;
 use crate::stalls::StallLog;
 use crate::verdict_log::VerdictLog;
 
-/// A real-time thread wakes this long before a frame is due and spins for the rest: about twice what
-/// a timer's wake-up takes on a virtual machine (median 25–31 µs, 99th percentile 50–70).
+/// A real-time thread wakes this long before a frame is due and spins for the rest: about twice
+/// what a timer's wake-up takes on a virtual machine (median 25–31 µs, 99th percentile 50–70).
 const SPIN_REALTIME: Duration = Duration::from_micros(60);
 /// The same for a thread of the fair scheduler, which wakes later.
 const SPIN_FAIR: Duration = Duration::from_micros(100);
@@ -150,8 +150,8 @@ struct Tally {
 }
 
 impl Engine {
-    /// Prepares the calling thread, which is in the emulator's namespace, and runs until it is told to stop; returns what it measured,
-    /// without the witnesses' part.
+    /// Prepares the calling thread, which is in the emulator's namespace, and runs until it is told
+    /// to stop; returns what it measured, without the witnesses' part.
     pub(crate) fn run(parts: Parts, desk: Arc<Desk>) -> Measurements {
         let scheduling = realtime::prefer_realtime(PRIORITY);
         // With the default slack a sleep is 86 µs late instead of 31; a real-time thread has no

@@ -1,4 +1,5 @@
-//! The program `fulmar-emulator`: the emulator's two commands on their own. `fulmar-lab` has the same.
+//! The program `fulmar-emulator`: the emulator's two commands on their own. `fulmar-lab` has the
+//! same.
 
 use std::process::ExitCode;
 

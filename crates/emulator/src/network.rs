@@ -8,8 +8,8 @@
 //! host a: wifi ═══ e0-1   engine   e0-2 ═══ wifi :host b
 //!         lte  ═══ e1-1            e1-2 ═══ lte
 //! ```
-//! A host between others forwards, and `routes` says by which neighbour each link is reached. Where nothing is
-//! to be emulated, a link is one cable from host to host.
+//! A host between others forwards, and `routes` says by which neighbour each link is reached. Where
+//! nothing is to be emulated, a link is one cable from host to host.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -58,7 +58,8 @@ impl Port {
     }
 }
 
-/// Everything that `build` made; it vanishes when this is dropped and the programs in it have ended.
+/// Everything that `build` made; it vanishes when this is dropped and the programs in it have
+/// ended.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) hosts: Vec<Host>,
@@ -66,8 +67,8 @@ pub(crate) struct Network {
     pub(crate) ports: Vec<Port>,
 }
 
-/// Makes the namespaces and cables of `scenario`; links carry IP packets of up to `mtu` bytes. `direct`
-/// cables go from host to host, past the emulator.
+/// Makes the namespaces and cables of `scenario`; links carry IP packets of up to `mtu` bytes.
+/// `direct` cables go from host to host, past the emulator.
 pub(crate) fn build(scenario: &Scenario, mtu: u32, direct: bool) -> io::Result<Network> {
     let emulator = Namespace::create()?;
     // The emulator is a cable: it must not speak for itself.

@@ -1,19 +1,21 @@
-//! When the emulator, or programs like those under test, stood still, and what that can have done to a figure.
+//! When the emulator, or programs like those under test, stood still, and what that can have done
+//! to a figure.
 //!
-//! Not the judgement: whoever computes a figure asks for the error of each of its samples. The engine and
-//! the witness note stalls while the emulation runs.
+//! Not the judgement: whoever computes a figure asks for the error of each of its samples. The
+//! engine and the witness note stalls while the emulation runs.
 //!
 //! ```text
-//! reach of a stall    from its beginning to its end, and as long again: what it held up has to drain
-//! error of a sample   what a wake-up is late as a rule, and the sum over all stalls of min(length, what
-//!                     of the sample is within the reach); never more than the sample
+//! reach of a stall    from its beginning to its end, and as long again: what it held up has to
+//!                     drain
+//! error of a sample   what a wake-up is late as a rule, and the sum over all stalls of min(length,
+//!                     what of the sample is within the reach); never more than the sample
 //! ```
 
 use serde::{Serialize, Serializer};
 use units::{Duration, Instant};
 
-/// Stalls that are kept apart; one that comes later is counted, and nothing vouches for the run. A machine
-/// that stalls a hundred times a second fills it in eleven minutes.
+/// Stalls that are kept apart; one that comes later is counted, and nothing vouches for the run. A
+/// machine that stalls a hundred times a second fills it in eleven minutes.
 const STALLS: usize = 65_536;
 
 /// Says what stood still.
@@ -59,8 +61,8 @@ struct Window {
 }
 
 impl Stalls {
-    /// Takes stalls in any order, and what wake-ups are late as a rule, in seconds: what is shorter than a
-    /// stall that is noted, but met by every sample.
+    /// Takes stalls in any order, and what wake-ups are late as a rule, in seconds: what is shorter
+    /// than a stall that is noted, but met by every sample.
     pub fn new(mut noted: Vec<Stall>, usual_s: f64) -> Self {
         noted.sort_by(|a, b| a.from_s.total_cmp(&b.from_s));
         let mut windows: Vec<Window> = Vec::new();

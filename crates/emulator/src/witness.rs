@@ -1,8 +1,8 @@
 //! Suffers what programs under test suffer: ordinary threads that sleep and note how late they
 //! wake.
 //!
-//! Not part of the emulator: the engine may be on time on a machine whose programs are not. Then the
-//! figures are the machine's and not the link's, and the audit has to say so.
+//! Not part of the emulator: the engine may be on time on a machine whose programs are not. Then
+//! the figures are the machine's and not the link's, and the audit has to say so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,9 +30,10 @@ const PRIORITY: i32 = 11;
 enum Post {
     /// Wherever the kernel puts an ordinary thread: what programs wait for each other.
     Anywhere,
-    /// On one processor, before all others there. A hypervisor takes processors away one by one, for hundreds
-    /// of milliseconds at times: a witness that goes to another one does not see it, and a program that runs
-    /// there just then does. An ordinary user's sees what programs wait for on that processor, which is more.
+    /// On one processor, before all others there. A hypervisor takes processors away one by one,
+    /// for hundreds of milliseconds at times: a witness that goes to another one does not see it,
+    /// and a program that runs there just then does. An ordinary user's sees what programs wait for
+    /// on that processor, which is more.
     On(usize),
 }
 
@@ -82,7 +83,8 @@ impl Witness {
         let thread = thread::Builder::new().name("witness".to_owned()).spawn(move || {
             let _ = realtime::set_timer_slack(Duration::from_nanos(1));
             if let Post::On(processor) = post {
-                // A processor that has gone meanwhile needs no witness, and one elsewhere does no harm.
+                // A processor that has gone meanwhile needs no witness, and one elsewhere does no
+                // harm.
                 let _ = realtime::stay_on(processor);
                 realtime::prefer_realtime(PRIORITY);
             }

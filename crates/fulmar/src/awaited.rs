@@ -1,12 +1,14 @@
-//! What this host may not have yet: an address, a folder, the place of a socket. It is tried each second, and what keeps
-//! it away is told: in the log once for each reason, in the report while it lasts.
+//! What this host may not have yet: an address, a folder, the place of a socket. It is tried each
+//! second, and what keeps it away is told: in the log once for each reason, in the report while it
+//! lasts.
 //!
-//! Links have their own rule, since their interfaces are announced (`daemon/sockets.rs`), and so have serial ports, which
-//! have queues to clear (`endpoints/serial.rs`).
+//! Links have their own rule, since their interfaces are announced (`daemon/sockets.rs`), and so
+//! have serial ports, which have queues to clear (`endpoints/serial.rs`).
 
 use proto::{Duration, Instant};
 
-/// How often what is not there is tried: a person who plugs a cable in waits no longer for the daemon than for the cable.
+/// How often what is not there is tried: a person who plugs a cable in waits no longer for the
+/// daemon than for the cable.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
 /// Something that is there, or is tried again.

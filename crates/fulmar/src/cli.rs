@@ -101,16 +101,16 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Let a running daemon read its file again. A file with a mistake, or with a change that needs a restart,
-    /// changes nothing.
+    /// Let a running daemon read its file again. A file with a mistake, or with a change that needs
+    /// a restart, changes nothing.
     #[command(after_long_help = RELOADED, after_help = "fulmar reload --help says what is taken over.")]
     Reload {
         /// The daemon's socket; needed where several daemons run on one host.
         #[arg(short, long, value_name = "PATH")]
         socket: Option<PathBuf>,
     },
-    /// Check a configuration file: every mistake with file, line and key, and as warnings what does not
-    /// fit this computer.
+    /// Check a configuration file: every mistake with file, line and key, and as warnings what does
+    /// not fit this computer.
     Check {
         /// The configuration file.
         file: PathBuf,
@@ -136,12 +136,14 @@ pub(crate) enum Command {
         /// The file with the private key; without it, or with -, standard input.
         file: Option<PathBuf>,
     },
-    /// Pair a drone with a station: the station shows a code, the drone is given it, and both files have what they need.
+    /// Pair a drone with a station: the station shows a code, the drone is given it, and both files
+    /// have what they need.
     #[command(after_long_help = PAIR_LONG, after_help = "fulmar pair --help shows how it goes at both ends.")]
     Pair(Box<PairArguments>),
     /// List the peers of a configuration, call one otherwise, or remove one.
     Peers(PeersArguments),
-    /// Give the kernel's own TCP a congestion control for bad links (ASRAN), with or without a daemon.
+    /// Give the kernel's own TCP a congestion control for bad links (ASRAN), with or without a
+    /// daemon.
     #[command(after_long_help = CC_EXAMPLES, after_help = "fulmar cc --help shows how to use one.")]
     Cc {
         #[command(subcommand)]
@@ -149,7 +151,8 @@ pub(crate) enum Command {
     },
     /// Follow what happens in a running daemon, a line for each event.
     Events(EventsArguments),
-    /// Watch the daemons of this host on the terminal: what is wrong first, and the last minutes of each path.
+    /// Watch the daemons of this host on the terminal: what is wrong first, and the last minutes of
+    /// each path.
     Top(TopArguments),
     /// Serve a page that shows the daemons of this host, live, and metrics for Prometheus.
     Web(WebArguments),
@@ -209,8 +212,8 @@ pub(crate) enum CcCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show the connections that use them, every second until interrupted: windows, round trip, losses.
-    /// As root also what the algorithm remembers, and which are sub-flows of MPTCP.
+    /// Show the connections that use them, every second until interrupted: windows, round trip,
+    /// losses. As root also what the algorithm remembers, and which are sub-flows of MPTCP.
     Watch {
         /// Show the connections of every congestion control.
         #[arg(short, long)]

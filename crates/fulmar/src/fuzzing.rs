@@ -7,7 +7,8 @@ pub use crate::daemon::fuzzing::{told, tunnel_packet};
 use crate::pair::{Code, Message};
 use crate::{config, names, status};
 
-/// Reads a configuration: it is refused with lines that say where and why, or all of it makes sense.
+/// Reads a configuration: it is refused with lines that say where and why, or all of it makes
+/// sense.
 pub fn configuration(text: &str) {
     match config::parse_any(text, Path::new("fuzz/fuzz.toml")) {
         Ok(config::Kind::End(config)) => check(&config),
@@ -65,7 +66,8 @@ pub fn flight_record(input: &[u8]) {
     }
 }
 
-/// Answers a request to the web view: the first line is the query, then come headers, a token and who asks.
+/// Answers a request to the web view: the first line is the query, then come headers, a token and
+/// who asks.
 pub fn web_request(text: &str) {
     crate::web::try_request(text);
 }

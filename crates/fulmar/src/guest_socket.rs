@@ -1,6 +1,6 @@
-//! The socket by which `fulmar pair` has a station's daemon take on guests: what is said there, as one JSON object in
-//! each message. It lies beside the status socket, for the daemon's own user and root alone: whoever may look at a
-//! daemon may not let anybody in.
+//! The socket by which `fulmar pair` has a station's daemon take on guests: what is said there, as
+//! one JSON object in each message. It lies beside the status socket, for the daemon's own user and
+//! root alone: whoever may look at a daemon may not let anybody in.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ pub(crate) const LONGEST_TEXT: usize = 4_096;
 pub(crate) const LONGEST_REQUEST: usize = 256 << 10;
 /// The longest time that guests are taken on for.
 pub(crate) const LONGEST_STAY: Duration = Duration::from_secs(24 * 3_600);
-/// How long the daemon may take to answer a request: it agrees on keys with a thousand guests in tenths of a second.
+/// How long the daemon may take to answer a request: it agrees on keys with a thousand guests in
+/// tenths of a second.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 /// What `fulmar pair` says.

@@ -1,7 +1,9 @@
-//! Which other program has a device open, as far as this process may see: reading beside it would take its bytes away. Who has
-//! it locked, the kernel tells everybody; which files a process has open, only whoever has all of its rights.
+//! Which other program has a device open, as far as this process may see: reading beside it would
+//! take its bytes away. Who has it locked, the kernel tells everybody; which files a process has
+//! open, only whoever has all of its rights.
 //!
-//! Looking through all processes takes milliseconds, on a slow computer tens of them: where the loop asks, a thread looks.
+//! Looking through all processes takes milliseconds, on a slow computer tens of them: where the
+//! loop asks, a thread looks.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;

@@ -1,17 +1,20 @@
-//! Which interface of this host a path is bound to, or a station waits at, and what it must have for that.
+//! Which interface of this host a path is bound to, or a station waits at, and what it must have
+//! for that.
 //!
-//! The file names one by its name, by a pattern, or by its hardware, which keeps its place when the system gives it another
-//! name:
+//! The file names one by its name, by a pattern, or by its hardware, which keeps its place when the
+//! system gives it another name:
 //!
 //! ```text
 //! "wwan0"                → that one
 //! "wwan*", "wlx?c*"      → one whose name fits: `*` any letters, `?` one letter
-//! "usb:1-1.2"            → one of the device at this USB port, as `ls /sys/bus/usb/devices` lists them
+//! "usb:1-1.2"            → one of the device at this USB port, as `ls /sys/bus/usb/devices` lists
+//!                          them
 //! "/sys/devices/…"       → one of the device at this place in the kernel's tree
 //! ```
 //!
-//! Of several that fit, whoever has one keeps it while it works. Otherwise it is the first by name that works, in the order of
-//! the file, and no two of one group (paths to one peer, addresses with one port) get the same.
+//! Of several that fit, whoever has one keeps it while it works. Otherwise it is the first by name
+//! that works, in the order of the file, and no two of one group (paths to one peer, addresses with
+//! one port) get the same.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -137,7 +140,8 @@ impl Here<'_> {
         found.into_iter().map(|found| found.unwrap_or_else(|| Err(String::new()))).collect()
     }
 
-    /// Returns the interface that fits, or what is missing; only the one that the seeker `keeps`, if that is asked for.
+    /// Returns the interface that fits, or what is missing; only the one that the seeker `keeps`,
+    /// if that is asked for.
     fn choose(
         &self,
         seeker: &Seeker<'_>,
@@ -182,8 +186,8 @@ impl Here<'_> {
     }
 }
 
-/// Returns number and addresses of an interface, or what it lacks. `in_use` names the interfaces that the
-/// file has: those are not suggested for one that is missing.
+/// Returns number and addresses of an interface, or what it lacks. `in_use` names the interfaces
+/// that the file has: those are not suggested for one that is missing.
 pub(crate) fn find_usable(
     name: &str,
     families: Families,

@@ -17,8 +17,8 @@ pub(crate) fn generate() -> io::Result<StaticSecret> {
     Ok(StaticSecret::generate(sys::entropy::seed()?))
 }
 
-/// Writes a secret key into a new file that only its owner may read, and the group that a folder gives to what is
-/// made in it: `/etc/fulmar` of the package gives the daemon's.
+/// Writes a secret key into a new file that only its owner may read, and the group that a folder
+/// gives to what is made in it: `/etc/fulmar` of the package gives the daemon's.
 ///
 /// An existing file is not overwritten: the old key would be lost, and with it the pairing.
 pub(crate) fn write_new(path: &Path, secret: &StaticSecret) -> io::Result<()> {
@@ -30,7 +30,8 @@ pub(crate) fn write_new(path: &Path, secret: &StaticSecret) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Tells whether others may read a file with a secret: the group too, unless its folder gives it that group.
+/// Tells whether others may read a file with a secret: the group too, unless its folder gives it
+/// that group.
 pub(crate) fn is_open(path: &Path) -> bool {
     let meant_to = if gives_its_group(path) { 0o640 } else { 0o600 };
     path.metadata().is_ok_and(|file| file.mode() & 0o077 & !meant_to != 0)
@@ -57,13 +58,14 @@ pub(crate) fn decode(text: &str) -> io::Result<Zeroizing<[u8; 32]>> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Tells whether bytes were hardly drawn: zeros, one byte over and over, words. Of 32 drawn ones some 30 are different, and
-/// fewer than 16 once in 10¹⁵ keys.
+/// Tells whether bytes were hardly drawn: zeros, one byte over and over, words. Of 32 drawn ones
+/// some 30 are different, and fewer than 16 once in 10¹⁵ keys.
 pub(crate) fn is_guessable(key: &[u8; 32]) -> bool {
     key.iter().collect::<BTreeSet<_>>().len() < 16
 }
 
-/// Tells whether the file's folder has the set-group-ID bit (inode(7)), with which root says whose its files are.
+/// Tells whether the file's folder has the set-group-ID bit (inode(7)), with which root says whose
+/// its files are.
 fn gives_its_group(path: &Path) -> bool {
     const SET_GROUP_ID: u32 = 0o2000;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

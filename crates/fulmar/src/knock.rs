@@ -1,6 +1,7 @@
-//! Whether the computer at an address says that nobody takes what is sent to it: an empty datagram from a socket of its own, whose
-//! connection has the kernel keep the answer of ICMP. A station's daemon that does not run, or listens at another port, is so told
-//! from a firewall, which says nothing.
+//! Whether the computer at an address says that nobody takes what is sent to it: an empty datagram
+//! from a socket of its own, whose connection has the kernel keep the answer of ICMP. A station's
+//! daemon that does not run, or listens at another port, is so told from a firewall, which says
+//! nothing.
 //!
 //! Anybody on the way can answer so: what is learned is for people alone.
 
@@ -15,7 +16,8 @@ use sys::bound;
 pub(crate) struct Knock {
     remote: SocketAddr,
     socket: UdpSocket,
-    /// How often it is asked: a host answers about one such question a second, and our handshakes are among them.
+    /// How often it is asked: a host answers about one such question a second, and our handshakes
+    /// are among them.
     every: Duration,
     next: Instant,
     trouble: Option<String>,
@@ -25,7 +27,8 @@ impl Knock {
     /// Opens a socket for it; nothing is sent before `first`.
     ///
     /// # Errors
-    /// Those of the system, that of an address to which there is no way by the interface among them.
+    /// Those of the system, that of an address to which there is no way by the interface among
+    /// them.
     pub(crate) fn new(
         interface: &str,
         remote: SocketAddr,

@@ -226,7 +226,8 @@ fn watch_status(socket: &Path, mut report: status::Report, json: bool) -> Result
     }
 }
 
-/// Returns how long lines may be: what COLUMNS says, else what the terminal has. For a file or a program each is as long as it is.
+/// Returns how long lines may be: what COLUMNS says, else what the terminal has. For a file or a
+/// program each is as long as it is.
 fn width() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let seen = || match std::io::stdout().is_terminal() {

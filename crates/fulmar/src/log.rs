@@ -45,7 +45,8 @@ impl Log {
         let (level, handle) = reload::Layer::new(LevelFilter::from_level(config.level));
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
-            // A full disk costs lines, not the flight: an error about an error would end the daemon.
+            // A full disk costs lines, not the flight: an error about an error would end the
+            // daemon.
             .log_internal_errors(false)
             .with_ansi(false)
             .event_format(line);

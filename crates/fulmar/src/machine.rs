@@ -1,5 +1,5 @@
-//! Where the file does not match this computer, for `fulmar check`: warnings, since a file may be written
-//! for another one, and links come and go.
+//! Where the file does not match this computer, for `fulmar check`: warnings, since a file may be
+//! written for another one, and links come and go.
 
 mod doubles;
 
@@ -45,7 +45,8 @@ const LEAST_MTU: u32 = 576;
 /// How long `fulmar check` waits for a resolver that does not answer.
 const RESOLVED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long it waits for hosts that would say that nobody takes what is sent there: the round trip of a slow mobile network.
+/// How long it waits for hosts that would say that nobody takes what is sent there: the round trip
+/// of a slow mobile network.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(1_000);
 /// How often it asks meanwhile.
 const ASKED_EVERY: Duration = Duration::from_millis(200);
@@ -106,9 +107,8 @@ pub(crate) fn relay_warnings(config: &RelayFile) -> Vec<String> {
     warnings
 }
 
-/// Says what is wrong with the interfaces of relays, paths and addresses that are listened at, and which was chosen where
-/// several fit.
-/// Says which networks of peers are this computer's as well.
+/// Says what is wrong with the interfaces of relays, paths and addresses that are listened at, and
+/// which was chosen where several fit. Says which networks of peers are this computer's as well.
 fn network_warnings(config: &Config) -> Vec<String> {
     let Some(tunnel) = &config.tunnel else { return Vec::new() };
     let networks = interfaces::networks().unwrap_or_default();
@@ -155,7 +155,8 @@ fn interface_warnings(config: &Config, interfaces: &[Interface]) -> Vec<String> 
     warnings
 }
 
-/// Says which interface was chosen where several fit, and what keeps datagrams of a path from their way by it.
+/// Says which interface was chosen where several fit, and what keeps datagrams of a path from their
+/// way by it.
 fn link_warnings(
     config: &Config,
     path: &PathConfig,
@@ -192,7 +193,8 @@ fn way_troubles(path: &PathConfig, interface: &Interface) -> Vec<String> {
     path.remotes.iter().filter_map(trouble).collect()
 }
 
-/// Asks at the addresses of paths whose way is free, and returns what is answered: that nobody takes what is sent there.
+/// Asks at the addresses of paths whose way is free, and returns what is answered: that nobody
+/// takes what is sent there.
 fn answers(config: &Config, interfaces: &[Interface]) -> Vec<String> {
     let mut asked = Vec::new();
     for (path, found) in found_paths(config, interfaces) {
@@ -223,7 +225,8 @@ fn answers(config: &Config, interfaces: &[Interface]) -> Vec<String> {
     told.map(|(name, trouble)| format!("path \"{name}\": {trouble}")).collect()
 }
 
-/// Says where full packets of the tunnel are longer than what an interface carries beside our headers.
+/// Says where full packets of the tunnel are longer than what an interface carries beside our
+/// headers.
 fn narrowness(config: &Config, path: &PathConfig, interface: &Interface) -> Option<String> {
     let tunnel = config.tunnel.as_ref()?;
     let (name, mtu) = (&interface.name, interface.mtu);
@@ -277,8 +280,8 @@ fn here(
     Here { interfaces, never: &never }.assign(seekers)
 }
 
-/// Looks up every name that paths have, through the link of each, and those of endpoints; says what is wrong with which, or
-/// that nobody answered.
+/// Looks up every name that paths have, through the link of each, and those of endpoints; says what
+/// is wrong with which, or that nobody answered.
 fn name_troubles(config: &Config, interfaces: &[Interface]) -> Vec<String> {
     let mut open: BTreeSet<(String, u16, Option<Link>)> = BTreeSet::new();
     for (path, found) in found_paths(config, interfaces) {
@@ -397,8 +400,8 @@ fn status_trouble(path: &Path) -> Option<String> {
     Some(format!("status socket: {place}: {error}; [status] socket names another place"))
 }
 
-/// Names sockets in the folder of the file, where `init`, `pair` and `peers` keep keys: whoever is to use a socket needs a way
-/// into its folder.
+/// Names sockets in the folder of the file, where `init`, `pair` and `peers` keep keys: whoever is
+/// to use a socket needs a way into its folder.
 fn beside_keys(config: &Config) -> Vec<String> {
     let folder_of = |path: &Path| path.parent().and_then(|folder| folder.canonicalize().ok());
     let Some(keys) = config.file.canonicalize().ok().and_then(|file| folder_of(&file)) else {
@@ -425,7 +428,8 @@ fn beside_keys(config: &Config) -> Vec<String> {
     beside.map(told).collect()
 }
 
-/// Says why an address could not be taken; a program that has it is there now, or may be our daemon.
+/// Says why an address could not be taken; a program that has it is there now, or may be our
+/// daemon.
 fn bind_trouble<T>(bound: io::Result<T>, address: SocketAddr) -> Option<String> {
     let error = bound.err()?;
     Some(match error.kind() {

@@ -1,5 +1,6 @@
-//! Files of which nobody knows whether they answer: pipes that nobody writes into, shares whose server is gone. The
-//! kernel lets nobody give up an `open` or a `read` there, so that it happens in a thread that can be left behind.
+//! Files of which nobody knows whether they answer: pipes that nobody writes into, shares whose
+//! server is gone. The kernel lets nobody give up an `open` or a `read` there, so that it happens
+//! in a thread that can be left behind.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,11 @@ use sys::wakeup::Wakeup;
 
 use crate::config::{self, Kind};
 
-/// How long a configuration may take: one of a thousand peers takes tenths of a second, on a slow card some more. It is
-/// less than `fulmar reload` waits for.
+/// How long a configuration may take: one of a thousand peers takes tenths of a second, on a slow
+/// card some more. It is less than `fulmar reload` waits for.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Readings that may be left behind at one time: each is a thread. A share that comes back ends them.
+/// Readings that may be left behind at one time: each is a thread. A share that comes back ends
+/// them.
 const LEFT_BEHIND: usize = 8;
 
 /// Does something with a file in a thread, and waits for it no longer than `limit`.
@@ -49,8 +51,8 @@ pub(crate) fn check_is_file(file: &Path) -> Result<(), String> {
     }
 }
 
-/// The reader of the configuration of a daemon that runs, in a thread of its own: a thousand peers take tenths of a
-/// second, and control does not wait for that.
+/// The reader of the configuration of a daemon that runs, in a thread of its own: a thousand peers
+/// take tenths of a second, and control does not wait for that.
 pub(crate) struct Loader {
     sender: Sender<(u64, Answer)>,
     answers: Receiver<(u64, Answer)>,

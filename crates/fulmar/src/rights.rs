@@ -1,7 +1,8 @@
-//! Which capabilities a file needs: the daemon gives up all others once what the file names is open, and `fulmar check`
-//! says them.
+//! Which capabilities a file needs: the daemon gives up all others once what the file names is
+//! open, and `fulmar check` says them.
 //!
-//! A socket is opened again when its interface comes back, and a tunnel when somebody has removed it: what these need stays.
+//! A socket is opened again when its interface comes back, and a tunnel when somebody has removed
+//! it: what these need stays.
 
 use std::fmt;
 use std::fs;
@@ -14,7 +15,8 @@ use crate::config::{Config, EndpointKind};
 use crate::endpoints::MESSAGE_BUFFER;
 use crate::relay::RECEIVE_BUFFER;
 
-/// The kernel's own limit of a socket's buffer, where it does not tell: 212,992 bytes since Linux 3.
+/// The kernel's own limit of a socket's buffer, where it does not tell: 212,992 bytes since Linux
+/// 3.
 const USUAL_BUFFER: usize = 212_992;
 /// The first port that everybody may use, where the kernel does not tell.
 const USUAL_PORT: u16 = 1_024;
@@ -46,7 +48,8 @@ struct Computer {
 }
 
 impl Computer {
-    /// Asks the kernel; what it does not tell is as usual. The daemon's unit hides `/proc/sys`: only the first port is read there.
+    /// Asks the kernel; what it does not tell is as usual. The daemon's unit hides `/proc/sys`:
+    /// only the first port is read there.
     fn look() -> Self {
         let port = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").ok();
         let usual = BufferLimits { receive: USUAL_BUFFER, send: USUAL_BUFFER };

@@ -1,5 +1,5 @@
-//! Sockets that have a place in the file system: before one is made, what an earlier daemon has left
-//! behind is removed, and nothing else.
+//! Sockets that have a place in the file system: before one is made, what an earlier daemon has
+//! left behind is removed, and nothing else.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use sys::seqpacket::answers;
 
-/// A listener for streams, at a path that goes when it does, and with it the directories that were made for it.
+/// A listener for streams, at a path that goes when it does, and with it the directories that were
+/// made for it.
 pub(crate) struct SocketFile {
     listener: UnixListener,
     path: PathBuf,
@@ -55,8 +56,8 @@ impl AsFd for SocketFile {
     }
 }
 
-/// The directories that were made for a socket: when this goes, those that are empty then are removed. It
-/// has to go after the socket.
+/// The directories that were made for a socket: when this goes, those that are empty then are
+/// removed. It has to go after the socket.
 #[derive(Debug, Default)]
 pub(crate) struct MadeDirectories {
     /// The deepest first.
@@ -87,7 +88,8 @@ pub(crate) fn make_room(path: &Path) -> io::Result<MadeDirectories> {
     Ok(made)
 }
 
-/// Tries whether [`make_room`] and a socket at `path` would succeed where nobody answers; changes nothing.
+/// Tries whether [`make_room`] and a socket at `path` would succeed where nobody answers; changes
+/// nothing.
 ///
 /// # Errors
 /// As of [`make_room`].

@@ -1,8 +1,9 @@
-//! What keeps datagrams from their destination on this side of the link, in words: no route, a gateway that does not answer,
-//! a filter that drops what comes back.
+//! What keeps datagrams from their destination on this side of the link, in words: no route, a
+//! gateway that does not answer, a filter that drops what comes back.
 //!
-//! The kernel does not say so when it sends. An address that no route leads to, by an interface that a socket is bound to, it takes
-//! for a neighbour; and what the reverse path filter drops is told to nobody. So `status` and `check` ask.
+//! The kernel does not say so when it sends. An address that no route leads to, by an interface
+//! that a socket is bound to, it takes for a neighbour; and what the reverse path filter drops is
+//! told to nobody. So `status` and `check` ask.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -37,7 +38,8 @@ pub(crate) fn trouble_of_name(interface: &Interface, host: &str, is_ipv6: bool) 
     }
 }
 
-/// Returns the interface, but for the tunnel's, whose network is this one. One address alone is no network.
+/// Returns the interface, but for the tunnel's, whose network is this one. One address alone is no
+/// network.
 pub(crate) fn same_network<'n>(
     net: IpNet,
     networks: &'n [(String, IpAddr, u8)],
@@ -104,7 +106,8 @@ fn neighbour_trouble(interface: &Interface, remote: IpAddr, way: Way) -> Option<
     })
 }
 
-/// Says that what comes in is dropped, since the route to where it comes from leads by another interface.
+/// Says that what comes in is dropped, since the route to where it comes from leads by another
+/// interface.
 fn filter_trouble(interface: &Interface, remote: IpAddr, whom: &str) -> Option<String> {
     let name = &interface.name;
     let of = |name: &str| setting(&format!("ipv4/conf/{name}/rp_filter")).unwrap_or(0);

@@ -156,8 +156,8 @@ fn a_kernel_without_congestion_control_from_bpf_is_told() {
     }
 }
 
-/// Runs `fulmar cc` where `prepare`, a line for the shell, has changed what the kernel says of itself; none, in
-/// plain sight, where the machine does not allow that.
+/// Runs `fulmar cc` where `prepare`, a line for the shell, has changed what the kernel says of
+/// itself; none, in plain sight, where the machine does not allow that.
 fn cc_where(test: &str, prepare: &str, arguments: &str) -> Option<Output> {
     let program = env!("CARGO_BIN_EXE_fulmar");
     let line = format!("{prepare} || exit 77; exec {program} cc {arguments}");

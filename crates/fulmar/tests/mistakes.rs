@@ -1,7 +1,7 @@
 //! Forty and more mistaken files: what `fulmar check` says of each, to the letter.
 //!
-//! Beside each file in `mistakes/` is what is said of it. With `FULMAR_BLESS=1` these are written anew: read them
-//! before they are committed. Each must say where, which key, and what to write.
+//! Beside each file in `mistakes/` is what is said of it. With `FULMAR_BLESS=1` these are written
+//! anew: read them before they are committed. Each must say where, which key, and what to write.
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 

@@ -1,4 +1,5 @@
-//! `fulmar events`, `fulmar web` and what is shipped for Prometheus, with two real daemons over the loopback interface.
+//! `fulmar events`, `fulmar web` and what is shipped for Prometheus, with two real daemons over the
+//! loopback interface.
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
@@ -192,7 +193,8 @@ fn the_page_shows_both_daemons_and_is_read_only() {
         assert!(status == 200 && head.contains(&format!("content-type: {kind}")), "{path}: {head}");
         assert!(head.contains("content-security-policy: default-src 'none'; script-src 'self'"));
         assert!(!head.contains("unsafe"), "{head}");
-        // Nothing is fetched from anywhere else, and nothing stands in the page that its policy forbids.
+        // Nothing is fetched from anywhere else, and nothing stands in the page that its policy
+        // forbids.
         let foreign = body.replace("http://www.w3.org/2000/svg", "");
         assert!(!foreign.contains("://") && !body.contains(" style="), "{path}");
     }
@@ -235,8 +237,8 @@ fn with_a_token_nothing_is_told_to_those_who_do_not_know_it() {
     let cookie = head.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
     assert_eq!(get(&address, "/", &format!("cookie: {cookie}\r\n")).0, 200);
     assert_eq!(get(&address, "/", "cookie: fulmar=guess\r\n").0, 401);
-    // Guesses are told to wait, and keep out nobody who knows the token: who guesses may share an address with others, or
-    // be a page in the operator's own browser.
+    // Guesses are told to wait, and keep out nobody who knows the token: who guesses may share an
+    // address with others, or be a page in the operator's own browser.
     for _ in 0..10 {
         login("wrong");
     }

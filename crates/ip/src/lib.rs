@@ -2,9 +2,9 @@
 //!
 //! The selector, the daemon's check of addresses, the world and the emulator look at the same
 //! packets and must see the same in them: what one takes for a fragment or for TCP, all do. Reading
-//! allocates nothing and goes no further than it is asked to. The crate `etherparse` could read them
-//! too; it took 32 ns for a packet where this takes 17, and lets padding pass. Formats: RFC 791,
-//! RFC 8200.
+//! allocates nothing and goes no further than it is asked to. The crate `etherparse` could read
+//! them too; it took 32 ns for a packet where this takes 17, and lets padding pass. Formats: RFC
+//! 791, RFC 8200.
 
 mod checksum;
 mod packet;

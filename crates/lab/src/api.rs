@@ -1,8 +1,9 @@
 //! What other languages call: the package in python/ stands on this alone.
 //!
-//! Texts go in and out, as on the command line: an experiment's TOML, names and options, JSON with the figures. What has millions
-//! of rows, messages and packets, comes as columns. Everything here runs in virtual time, on the calling thread, and
-//! depends on its arguments alone; panics become errors.
+//! Texts go in and out, as on the command line: an experiment's TOML, names and options, JSON with
+//! the figures. What has millions of rows, messages and packets, comes as columns. Everything here
+//! runs in virtual time, on the calling thread, and depends on its arguments alone; panics become
+//! errors.
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +22,8 @@ use crate::report::Mode;
 use crate::scheme::Scheme;
 use crate::sweep::{self, Folder, Plan, Task};
 
-/// The hash of the sources that figures come from: results of two programs with the same hash can be put together.
+/// The hash of the sources that figures come from: results of two programs with the same hash can
+/// be put together.
 pub const CODE: &str = sweep::CODE;
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -107,7 +109,8 @@ impl Sweep {
         })
     }
 
-    /// Returns all that is needed to run it elsewhere, as JSON: what sweep.json in a folder of results holds.
+    /// Returns all that is needed to run it elsewhere, as JSON: what sweep.json in a folder of
+    /// results holds.
     pub fn description(&self) -> String {
         self.0.description().to_string()
     }
@@ -143,8 +146,9 @@ impl Sweep {
         self.0.point_count()
     }
 
-    /// Runs a point, or all where none is given, with a seed, or with all, whose samples are pooled as `fulmar-lab run` pools them;
-    /// returns a JSON list with an object of figures for each point and scheme.
+    /// Runs a point, or all where none is given, with a seed, or with all, whose samples are pooled
+    /// as `fulmar-lab run` pools them; returns a JSON list with an object of figures for each point
+    /// and scheme.
     ///
     /// # Errors
     /// When there is no such point or seed, or a scheme needs a real kernel.
@@ -153,7 +157,8 @@ impl Sweep {
         Ok(Value::from(results).to_string())
     }
 
-    /// Runs a point with a seed under one scheme; returns what became of each message and each packet.
+    /// Runs a point with a seed under one scheme; returns what became of each message and each
+    /// packet.
     ///
     /// # Errors
     /// As [`Sweep::run`]; when the scheme is unknown.
@@ -216,8 +221,8 @@ impl Results {
     }
 }
 
-/// Runs an experiment by its name, with the words that `fulmar-lab run` takes behind it (`--loss`, `0.05`); returns the
-/// report that `--sim --json` prints.
+/// Runs an experiment by its name, with the words that `fulmar-lab run` takes behind it (`--loss`,
+/// `0.05`); returns the report that `--sim --json` prints.
 ///
 /// # Errors
 /// When there is no such experiment or option, and whatever the experiment says.

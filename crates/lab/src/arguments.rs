@@ -26,7 +26,8 @@ pub(crate) struct RunArgs {
     /// Run every seed of a range and pool the samples (--sim).
     #[arg(long, value_name = "A-B", value_parser = parse_seeds, conflicts_with = "emu")]
     pub(crate) seeds: Option<(u64, u64)>,
-    /// Schemes to run, separated by commas; default: those that `fulmar-lab list` names without parentheses.
+    /// Schemes to run, separated by commas; default: those that `fulmar-lab list` names without
+    /// parentheses.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub(crate) schemes: Vec<Scheme>,
     /// Print one JSON object on stdout and nothing else there.
@@ -38,8 +39,8 @@ pub(crate) struct RunArgs {
     /// Also write report.json, and pictures where the experiment draws any, into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Play this recorded MAVLink (tlog) in place of the flight that comes with the program; an experiment
-    /// that plays none otherwise plays it beside, or in place of, its own messages.
+    /// Play this recorded MAVLink (tlog) in place of the flight that comes with the program; an
+    /// experiment that plays none otherwise plays it beside, or in place of, its own messages.
     #[arg(long, value_name = "FILE")]
     pub(crate) tlog: Option<PathBuf>,
     /// Exit 0 although the emulator's audit declares the run invalid.
@@ -123,8 +124,9 @@ impl RunArgs {
 /// Where the flight records of a run go.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RecordArgs {
-    /// Keep the flight records of Fulmar's daemons in this directory, a folder for each scheme and side (--emu);
-    /// `fulmar record` shows them, `fulmar-lab trace from-record` makes links of them.
+    /// Keep the flight records of Fulmar's daemons in this directory, a folder for each scheme and
+    /// side (--emu); `fulmar record` shows them, `fulmar-lab trace from-record` makes links of
+    /// them.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["sim", "seeds"])]
     pub(crate) record: Option<PathBuf>,
 }

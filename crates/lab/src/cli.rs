@@ -49,8 +49,9 @@ pub(crate) enum Command {
     },
     /// Run recorded experiments again: the paper's figures, ours then, ours now, and what must be.
     ///
-    /// The files are in experiments/. Exit code 1 when a figure does not reach what it must, or in virtual time, which is exact,
-    /// is no longer that of its file, and where a file could not be run. In virtual time files are run side by side.
+    /// The files are in experiments/. Exit code 1 when a figure does not reach what it must, or in
+    /// virtual time, which is exact, is no longer that of its file, and where a file could not be
+    /// run. In virtual time files are run side by side.
     Report(ReportArgs),
     /// List the experiments, their schemes and their figures.
     List {
@@ -73,19 +74,23 @@ pub(crate) enum Command {
     },
     /// Play every scene that the engine is judged by, and show the figures of each as one card.
     ///
-    /// In virtual time, which is exact: some minutes. The committed card is experiments/scorecard.toml; `--against` it
-    /// shows what a change of the engine has moved. docs/scorecard.md says what the scenes are.
+    /// In virtual time, which is exact: some minutes. The committed card is
+    /// experiments/scorecard.toml; `--against` it shows what a change of the engine has moved.
+    /// docs/scorecard.md says what the scenes are.
     Scorecard(ScorecardArgs),
     /// Look for what must not be: random links, faults, attackers and traffic, in virtual time.
     ///
-    /// Each seed draws a run; both ends are judged all the time. What fails is made small and printed as a
-    /// command that runs it again. Exit code 1 when something is found. docs/swarm.md says more.
+    /// Each seed draws a run; both ends are judged all the time. What fails is made small and
+    /// printed as a command that runs it again. Exit code 1 when something is found. docs/swarm.md
+    /// says more.
     Swarm(SwarmArgs),
-    /// Run the experiment of a file at many points and with many seeds, on all processors or a share of a cluster.
+    /// Run the experiment of a file at many points and with many seeds, on all processors or a
+    /// share of a cluster.
     ///
-    /// In virtual time. Results are Parquet, a file for each point and seed; what is there is not run again, a point that
-    /// fails is noted and the others go on. The same file, points and seeds give the same bytes on every machine, so shares
-    /// (`--shard 3/100`) can run anywhere and be put together. docs/sweeps.md has examples for Python, Slurm and Ray.
+    /// In virtual time. Results are Parquet, a file for each point and seed; what is there is not
+    /// run again, a point that fails is noted and the others go on. The same file, points and seeds
+    /// give the same bytes on every machine, so shares (`--shard 3/100`) can run anywhere and be
+    /// put together. docs/sweeps.md has examples for Python, Slurm and Ray.
     Sweep(SweepArgs),
     /// Play the scene that breaks what people use today: a table and a picture at the end.
     ///
@@ -93,7 +98,8 @@ pub(crate) enum Command {
     /// then the Wi-Fi goes silently dead, comes back, and the LTE stalls. Fulmar and its opponents
     /// play it at the same time, each over links of its own.
     Demo(DemoArgs),
-    /// Evaluate a paper's equations, set them beside the figures that it prints, draw its pictures again.
+    /// Evaluate a paper's equations, set them beside the figures that it prints, draw its pictures
+    /// again.
     Model {
         /// Which model.
         #[command(subcommand)]

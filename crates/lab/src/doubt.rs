@@ -1,15 +1,17 @@
 //! What stalls of the machine can have done to figures, and which conclusions that leaves standing.
 //!
-//! Not the stalls, which the emulator notes. A figure of single messages is computed twice: from what was
-//! seen, and from what would have been seen at best had nothing stood still; the difference is its error. A
-//! figure of a stretch of time, such as a goodput, may be wrong by the share of that time in doubt.
+//! Not the stalls, which the emulator notes. A figure of single messages is computed twice: from
+//! what was seen, and from what would have been seen at best had nothing stood still; the
+//! difference is its error. A figure of a stretch of time, such as a goodput, may be wrong by the
+//! share of that time in doubt.
 //!
 //! ```text
-//! delivered at best   as much earlier as the stalls that the message met; not sent at all where it was
-//!                     lost and sent within the reach of a stall
-//! error of a rate     rate · share of its time within the reach of a stall; of a ratio of two, twice that
-//! ranking in doubt    two schemes' figures differ by more than a tenth, and the other way round may be
-//!                     true within their errors
+//! delivered at best   as much earlier as the stalls that the message met; not sent at all where it
+//!                     was lost and sent within the reach of a stall
+//! error of a rate     rate · share of its time within the reach of a stall; of a ratio of two,
+//!                     twice that
+//! ranking in doubt    two schemes' figures differ by more than a tenth, and the other way round
+//!                     may be true within their errors
 //! ```
 
 use emulator::Stalls;
@@ -62,8 +64,8 @@ impl Doubtful {
     }
 }
 
-/// Returns what stands beside a figure in the object `name` of its own object: its `error`, or what it is
-/// `without_stalls`.
+/// Returns what stands beside a figure in the object `name` of its own object: its `error`, or what
+/// it is `without_stalls`.
 pub(crate) fn beside<'a>(result: &'a Value, name: &str, key: &str) -> &'a Value {
     match key.rsplit_once('.') {
         Some((object, last)) => &field(result, object)[name][last],
@@ -71,8 +73,8 @@ pub(crate) fn beside<'a>(result: &'a Value, name: &str, key: &str) -> &'a Value 
     }
 }
 
-/// Moves a message to where it would have been at best had nothing stood still; returns whether it counts.
-/// One that was lost within the reach of a stall does not count.
+/// Moves a message to where it would have been at best had nothing stood still; returns whether it
+/// counts. One that was lost within the reach of a stall does not count.
 pub(crate) fn at_best(sent: Duration, delivered: &mut Option<Duration>, stalls: &Stalls) -> bool {
     let from_s = sent.as_secs_f64();
     let Some(at) = delivered else { return !stalls.reaches(from_s) };
@@ -81,7 +83,8 @@ pub(crate) fn at_best(sent: Duration, delivered: &mut Option<Duration>, stalls: 
     true
 }
 
-/// Adds to each object an object `error` with the difference of each of its figures from the best case.
+/// Adds to each object an object `error` with the difference of each of its figures from the best
+/// case.
 pub(crate) fn add_errors(seen: &mut Value, best: &Value, declared: &[Figure]) {
     let Value::Object(figures) = seen else { return };
     let declaration = |key: &str| declared.iter().find(|figure| figure.key == key);
@@ -106,8 +109,8 @@ pub(crate) fn add_errors(seen: &mut Value, best: &Value, declared: &[Figure]) {
     }
 }
 
-/// Adds an object `error` with what a share of the time in doubt can have done to each declared figure, all
-/// of which were measured over that time.
+/// Adds an object `error` with what a share of the time in doubt can have done to each declared
+/// figure, all of which were measured over that time.
 pub(crate) fn add_errors_of_time(seen: &mut Value, share: f64, declared: &[Figure]) {
     let mut errors = Map::new();
     for figure in declared.iter().filter(|figure| !figure.is_exact) {
@@ -127,9 +130,9 @@ pub(crate) fn rankings_in_doubt<T: AsRef<str>>(
     rankings_of("scheme", results, columns, point)
 }
 
-/// Names the rankings that may turn over: of the first result and each other at the same point, by the keys
-/// of `columns`. Results are of one point where the values of the keys of `point` are the same; nothing is
-/// ranked with its like, by the key `who`.
+/// Names the rankings that may turn over: of the first result and each other at the same point, by
+/// the keys of `columns`. Results are of one point where the values of the keys of `point` are the
+/// same; nothing is ranked with its like, by the key `who`.
 pub(crate) fn rankings_of<T: AsRef<str>>(
     who: &str,
     results: &[Value],

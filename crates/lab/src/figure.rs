@@ -1,8 +1,9 @@
-//! A figure that experiments give, declared once: its name in results, its title in tables, and what
-//! several runs of it make together.
+//! A figure that experiments give, declared once: its name in results, its title in tables, and
+//! what several runs of it make together.
 //!
-//! The lists of `fulmar-lab list`, tables, CSV, the pooling of seeds and windows, and what errors do to a
-//! figure follow from the declaration. Its unit is in its name (`_ms`, `_mbps`), as JSON has it.
+//! The lists of `fulmar-lab list`, tables, CSV, the pooling of seeds and windows, and what errors
+//! do to a figure follow from the declaration. Its unit is in its name (`_ms`, `_mbps`), as JSON
+//! has it.
 
 use serde_json::{Value, json};
 
@@ -117,8 +118,8 @@ pub(crate) fn pooled(figures: &[Figure], by_seed: &[(u64, Value)]) -> Value {
     all
 }
 
-/// Pools results, as each of their figures is declared; what stands in an object within them, by the
-/// same declarations.
+/// Pools results, as each of their figures is declared; what stands in an object within them, by
+/// the same declarations.
 pub(crate) fn pooled_object(figures: &[Figure], values: &[&Value]) -> Value {
     let Some(Value::Object(first)) = values.first() else { return Value::Null };
     let pooled = first.keys().map(|key| {

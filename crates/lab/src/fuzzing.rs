@@ -1,5 +1,5 @@
-//! The doors for the fuzz targets of measurements, of files of experiments and of flights, of flight records and of logs of `trace
-//! record`; not part of the program otherwise.
+//! The doors for the fuzz targets of measurements, of files of experiments and of flights, of
+//! flight records and of logs of `trace record`; not part of the program otherwise.
 
 use netem::{Instant, Link};
 use units::{Duration, Rate};
@@ -10,8 +10,8 @@ use crate::traces::{Assumed, HowToRead, link, read, try_flight, try_flights, try
 /// Packets that are sent over a link which was made of a measurement.
 const PACKETS: u64 = 50;
 
-/// Reads a measurement of whatever form, and uses the link that it makes. The first byte says how the
-/// columns of a table are told.
+/// Reads a measurement of whatever form, and uses the link that it makes. The first byte says how
+/// the columns of a table are told.
 pub fn measurement(input: &[u8]) {
     let Some((&choice, text)) = input.split_first() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };

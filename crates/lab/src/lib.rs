@@ -1,8 +1,8 @@
 //! The lab: emulates links, runs Fulmar and its opponents over them, and reports.
 //!
 //! Not the product: nothing here runs on a drone. `cli` says what can be asked for; each folder of
-//! `experiment` measures something, on `testbed`; `report` is what comes out. The emulator, the world and
-//! the papers' equations are crates of their own.
+//! `experiment` measures something, on `testbed`; `report` is what comes out. The emulator, the
+//! world and the papers' equations are crates of their own.
 
 // Where nobody reads any more, `println!` panics: `sys::print` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]

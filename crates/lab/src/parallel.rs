@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Returns what `work` makes of each item, in the items' order; at most `jobs` run at the same time.
+/// Returns what `work` makes of each item, in the items' order; at most `jobs` run at the same
+/// time.
 ///
 /// # Panics
 /// When `work` does.

@@ -33,8 +33,8 @@ pub(crate) struct Report {
     /// First and last seed, where several were run and pooled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seeds: Option<(u64, u64)>,
-    /// False where something failed that no error of a figure accounts for, and where a ranking would turn
-    /// over within the errors.
+    /// False where something failed that no error of a figure accounts for, and where a ranking
+    /// would turn over within the errors.
     pub(crate) valid: bool,
     /// Those rankings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -90,8 +90,8 @@ impl Report {
 
     /// Makes a report of a run on the emulator; a run may consist of several emulations.
     ///
-    /// It is judged by the figures, which carry errors of their own, and not by the time that the emulator
-    /// or the programs stood still: `doubts` are the rankings that may turn over.
+    /// It is judged by the figures, which carry errors of their own, and not by the time that the
+    /// emulator or the programs stood still: `doubts` are the rankings that may turn over.
     pub(crate) fn emu(
         experiment: impl Into<String>,
         seed: u64,
@@ -148,8 +148,9 @@ impl Report {
         Ok(path)
     }
 
-    /// Returns the results as a table of the report's columns, or of these: (key, title); unless they were
-    /// asked for without those that no result has, such as figures of a stream that was left out.
+    /// Returns the results as a table of the report's columns, or of these: (key, title); unless
+    /// they were asked for without those that no result has, such as figures of a stream that was
+    /// left out.
     pub(crate) fn table(&self, columns: &[(String, String)]) -> String {
         let is_there = |(key, _): &&(String, String)| {
             self.shows_empty || self.results.iter().any(|result| !field(result, key).is_null())
@@ -177,7 +178,8 @@ impl Report {
     }
 }
 
-/// Makes the directory of a report, and makes sure that one can be written there before hours are spent on a run.
+/// Makes the directory of a report, and makes sure that one can be written there before hours are
+/// spent on a run.
 ///
 /// # Errors
 /// Says which path could not be written, and why.

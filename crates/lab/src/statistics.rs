@@ -45,9 +45,9 @@ pub(crate) fn median(sample: &[f64]) -> Option<f64> {
     Some((sorted[lower] + sorted[upper]) / 2.0)
 }
 
-/// Returns two values of the sample between which the median of whatever it was drawn from lies with
-/// 95 % confidence at least, whatever the distribution is: the number of values below that median is
-/// binomial. None below six values, whose extremes are not far enough apart.
+/// Returns two values of the sample between which the median of whatever it was drawn from lies
+/// with 95 % confidence at least, whatever the distribution is: the number of values below that
+/// median is binomial. None below six values, whose extremes are not far enough apart.
 pub(crate) fn median_interval(sample: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = sample.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -62,7 +62,8 @@ pub(crate) fn median_interval(sample: &[f64]) -> Option<(f64, f64)> {
     Some((*sorted.get(rank.checked_sub(1)?)?, *sorted.get(n - rank)?))
 }
 
-/// Returns the mean of the first values of pairs over that of the second ones; none where that is 0.
+/// Returns the mean of the first values of pairs over that of the second ones; none where that is
+/// 0.
 pub(crate) fn ratio_of_means(pairs: &[(f64, f64)]) -> Option<f64> {
     let (first, second) =
         pairs.iter().fold((0.0, 0.0), |(one, other), pair| (one + pair.0, other + pair.1));
@@ -85,9 +86,9 @@ pub(crate) fn ratio_of_means_interval(pairs: &[(f64, f64)]) -> Option<(f64, f64)
     Some((percentile(&ratios, TAIL)?, percentile(&ratios, 1.0 - TAIL)?))
 }
 
-/// Returns between which values the ratio of the sums of pairs lies, each bound with 99 % confidence, where
-/// pairs are batches of a series whose values depend on their neighbours: misses over messages of a stretch
-/// of time [Law §9.5]. None below six batches.
+/// Returns between which values the ratio of the sums of pairs lies, each bound with 99 %
+/// confidence, where pairs are batches of a series whose values depend on their neighbours: misses
+/// over messages of a stretch of time [Law §9.5]. None below six batches.
 pub(crate) fn ratio_of_batches_interval(batches: &[(f64, f64)]) -> Option<(f64, f64)> {
     /// What the normal distribution exceeds once in a hundred times.
     const Z: f64 = 2.326_347_874;
@@ -149,8 +150,8 @@ pub(crate) fn exponential_distance(sorted: &[f64], rate: f64) -> f64 {
     step_ends.map(distance).fold(0.0, f64::max)
 }
 
-/// Returns between which values the mean of whatever a sample was drawn from lies with 95 % confidence, by Student's t. None below
-/// six values, of which the expansion is not good enough.
+/// Returns between which values the mean of whatever a sample was drawn from lies with 95 %
+/// confidence, by Student's t. None below six values, of which the expansion is not good enough.
 pub(crate) fn mean_interval(sample: &[f64]) -> Option<(f64, f64)> {
     /// What the normal distribution exceeds once in forty times.
     const Z: f64 = 1.959_963_985;
@@ -159,8 +160,9 @@ pub(crate) fn mean_interval(sample: &[f64]) -> Option<(f64, f64)> {
     (sample.len() >= 6).then_some((mean - reach, mean + reach))
 }
 
-/// Returns what Student's t exceeds as often as the normal distribution does `z`, by the expansion around that [Abramowitz
-/// §26.7.5]; good to 1 % from five degrees of freedom on where that is once in a hundred times.
+/// Returns what Student's t exceeds as often as the normal distribution does `z`, by the expansion
+/// around that [Abramowitz §26.7.5]; good to 1 % from five degrees of freedom on where that is once
+/// in a hundred times.
 fn student(z: f64, degrees: usize) -> f64 {
     let n = degrees as f64;
     let terms = [

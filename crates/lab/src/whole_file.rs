@@ -1,4 +1,5 @@
-//! Files that are there whole, or as they were: whoever is killed while writing leaves nothing half done under their name.
+//! Files that are there whole, or as they were: whoever is killed while writing leaves nothing half
+//! done under their name.
 
 use std::fs::Permissions;
 use std::io::Write;

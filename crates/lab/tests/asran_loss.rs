@@ -51,8 +51,8 @@ fn flows_run_alone_and_beside_each_other() {
     for result in results {
         let own = result["throughput_mbps"].as_f64().unwrap();
         let beside = result["beside_mbps"].as_f64().unwrap_or(0.0);
-        // Whatever the machine does, a link carries no more than its rate of 4 Mbit/s. The two flows are
-        // not measured over the very same moments, and of so short a run that shows.
+        // Whatever the machine does, a link carries no more than its rate of 4 Mbit/s. The two
+        // flows are not measured over the very same moments, and of so short a run that shows.
         assert!(own > 0.0 && own < 4.2 && own + beside < 5.0, "{result}");
         assert!(result["queue_ms"].as_f64().unwrap() < 20.0 * 3.0 + 1.0, "{result}");
     }

@@ -1,7 +1,9 @@
-//! Links that were fast and become thin: no program that does nothing clever has the shorter silence.
+//! Links that were fast and become thin: no program that does nothing clever has the shorter
+//! silence.
 //!
-//! Cells of `fulmar-lab run falls`, drawn from its grid so that every value of every axis comes up, and its scenes.
-//! What a cell is: its name; what its bars are: docs/experiments.md. `fulmar-lab run falls --sim --only CELL` runs one again.
+//! Cells of `fulmar-lab run falls`, drawn from its grid so that every value of every axis comes up,
+//! and its scenes. What a cell is: its name; what its bars are: docs/experiments.md. `fulmar-lab
+//! run falls --sim --only CELL` runs one again.
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::process::Command;

@@ -37,8 +37,8 @@ fn lacking() -> Option<&'static str> {
 /// Emulated runs that may be invalid before a test gives up.
 const TRIES: usize = 3;
 
-/// Runs an experiment on the emulator until `judge` finds nothing wrong. What it finds counts in a run that the
-/// audit calls valid: in others the machine was too busy to say whose fault it is.
+/// Runs an experiment on the emulator until `judge` finds nothing wrong. What it finds counts in a
+/// run that the audit calls valid: in others the machine was too busy to say whose fault it is.
 fn run_and_judge(name: &str, arguments: &[&str], judge: impl Fn(&Value) -> Result<(), String>) {
     let mut found = String::new();
     for _ in 0..TRIES {

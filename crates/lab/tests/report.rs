@@ -1,5 +1,6 @@
-//! `fulmar-lab report`: the same bytes however many files run at once, what a run that was cut off left is used and nothing
-//! else, one file that cannot be run ends no other, and what is wrong is named at the end.
+//! `fulmar-lab report`: the same bytes however many files run at once, what a run that was cut off
+//! left is used and nothing else, one file that cannot be run ends no other, and what is wrong is
+//! named at the end.
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::fs;

@@ -1,7 +1,8 @@
 //! The committed scorecard is that of this code.
 //!
-//! A part of it, which takes some seconds of virtual flights, with its first seed. A figure that is another than the file's fails:
-//! a change of the engine shows what it does in the difference of experiments/scorecard.toml. docs/scorecard.md says how it is read.
+//! A part of it, which takes some seconds of virtual flights, with its first seed. A figure that is
+//! another than the file's fails: a change of the engine shows what it does in the difference of
+//! experiments/scorecard.toml. docs/scorecard.md says how it is read.
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! The swarm looks for what must not be: the runs that have found something, and five hundred others.
+//! The swarm looks for what must not be: the runs that have found something, and five hundred
+//! others.
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::process::{Command, Output};

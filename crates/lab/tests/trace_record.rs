@@ -1,4 +1,5 @@
-//! `trace record` as a user runs it: what it refuses, and a flight that is recorded over emulated radios.
+//! `trace record` as a user runs it: what it refuses, and a flight that is recorded over emulated
+//! radios.
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 
 use std::collections::BTreeMap;
@@ -159,7 +160,8 @@ struct Flown {
     told: String,
 }
 
-/// Flies a matrix between eight hosts, all of which record; or returns what was told when that failed.
+/// Flies a matrix between eight hosts, all of which record; or returns what was told when that
+/// failed.
 fn recorded(directory: &Path, flight: &Rows) -> Result<Flown, String> {
     fs::write(directory.join("flight.slots"), matrix_text(flight)).unwrap();
     let hosts: Vec<&str> = MASTS.into_iter().chain(RECEIVERS).collect();
@@ -226,8 +228,8 @@ fn common(directory: &Path) -> Range<usize> {
     from - origin..to + 1 - origin
 }
 
-/// Says how much two matrices differ where all masts sent, for the one place in the flight at which recording may
-/// have begun.
+/// Says how much two matrices differ where all masts sent, for the one place in the flight at which
+/// recording may have begun.
 fn differ(flown: &Flown, flight: &Rows) -> Result<(), String> {
     if flown.common.len() < SLOTS / 2 {
         return Err(format!("{:?} are too few slots", flown.common));

@@ -7,23 +7,24 @@
 //! total      = Σ W(x),  x = step, 2 step, … T                                                     (1)
 //! gain       = asran_total / cubic_total                                                          (3)
 //! ```
-//! x is the time since a loss in a unit of the model's own, i the window just after it, T the time of the
-//! next one. Source: [ASRAN §4], eq. 1–3; the sums over a grid are its Fig. 3.
+//! x is the time since a loss in a unit of the model's own, i the window just after it, T the time
+//! of the next one. Source: [ASRAN §4], eq. 1–3; the sums over a grid are its Fig. 3.
 //!
-//! Several sub-flows, as of MPTCP, are the future work that the paper names [ASRAN §6]. Each has i, last_max
-//! and T of its own, and a round-trip time as its unit of x:
+//! Several sub-flows, as of MPTCP, are the future work that the paper names [ASRAN §6]. Each has i,
+//! last_max and T of its own, and a round-trip time as its unit of x:
 //!
 //! ```text
 //! rate = Σ_f  total_f / (points_f · rtt_f)        gain = rate_asran / rate_cubic
 //! ```
-//! Assumed: each sub-flow has a congestion control of its own (Linux does not couple them), loses where
-//! itself and no other sub-flow does, sends all the time, and no two share a bottleneck. So the gain is the mean of
-//! the sub-flows' gains, weighted by what each carries with CUBIC.
+//! Assumed: each sub-flow has a congestion control of its own (Linux does not couple them), loses
+//! where itself and no other sub-flow does, sends all the time, and no two share a bottleneck. So
+//! the gain is the mean of the sub-flows' gains, weighted by what each carries with CUBIC.
 //!
 //! *Deviations from the paper*
 //! 1. The paper's sum for ASRAN is not the one of its own equation and grid ([`NOTE`]).
 //! 2. The paper gives no K_c: the one above is what its CUBIC sum implies, and exact.
-//! 3. Its slow start begins at i², its CUBIC at i. Both are 1 in its example, the only one it prints.
+//! 3. Its slow start begins at i², its CUBIC at i. Both are 1 in its example, the only one it
+//!    prints.
 
 use core::fmt;
 
@@ -33,7 +34,8 @@ use serde::Serialize;
 const POINTS_MAX: f64 = 1e6;
 /// Totals and gain that the paper prints for i = 1, last_max = 2, T = 2.5 [ASRAN eq. 3].
 const PAPER: Totals = Totals { asran_total: 101.162, cubic_total: 62.375, gain: 1.622 };
-/// CUBIC's mean throughput in the paper's tables, Mbit/s, and what the paper expects of ASRAN there.
+/// CUBIC's mean throughput in the paper's tables, Mbit/s, and what the paper expects of ASRAN
+/// there.
 const EXPECTED: [(&str, f64, f64); 2] = [("Table 1", 0.634, 1.028), ("Table 2", 0.555, 0.900)];
 /// Where our sum and the paper's differ.
 pub const NOTE: &str = "on x = 0.1 … 2.5 the CUBIC sum is the paper's, the ASRAN sum is 100.263: the paper's is \

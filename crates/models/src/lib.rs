@@ -1,7 +1,8 @@
 //! The papers' analyses, equation by equation, beside the figures that they print.
 //!
-//! Pure functions of parameters; no link, no session and no measurement is involved. The lab prints them;
-//! code that bases decisions on them, such as how many paths a message needs, calls the same functions.
+//! Pure functions of parameters; no link, no session and no measurement is involved. The lab prints
+//! them; code that bases decisions on them, such as how many paths a message needs, calls the same
+//! functions.
 
 pub mod asran;
 pub mod conclone;

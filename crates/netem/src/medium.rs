@@ -43,8 +43,8 @@ impl Medium {
         start
     }
 
-    /// Reserves the medium from `start` to `end` and for the gap; `now` is the time of entry, before
-    /// which nothing will be asked for any more.
+    /// Reserves the medium from `start` to `end` and for the gap; `now` is the time of entry,
+    /// before which nothing will be asked for any more.
     pub(crate) fn reserve(&mut self, now: Instant, start: Instant, end: Instant) {
         while self.reserved.front().is_some_and(|&(_, until)| until <= now) {
             self.reserved.pop_front();

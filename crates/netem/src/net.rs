@@ -21,11 +21,11 @@ use units::{Duration, Instant, Rng};
 /// Names the end at which a packet enters a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkEnd {
-    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`], or behind these in
-    /// [`Scenario::radios`].
+    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`], or
+    /// behind these in [`Scenario::radios`].
     pub link: usize,
-    /// The direction in which the packet travels; [`Direction::Up`] for a broadcast, [`Direction::Member`] for
-    /// a radio.
+    /// The direction in which the packet travels; [`Direction::Up`] for a broadcast,
+    /// [`Direction::Member`] for a radio.
     pub direction: Direction,
 }
 
@@ -234,14 +234,15 @@ impl Net {
     }
 }
 
-/// Hosts that links join, directly or by way of others, and where small packets pass on their clocked links.
+/// Hosts that links join, directly or by way of others, and where small packets pass on their
+/// clocked links.
 struct Island {
     hosts: Vec<usize>,
     region: Arc<Region>,
 }
 
-/// Returns the islands of a scenario. In each of them small packets pass wherever one of its links is connected, in
-/// either direction.
+/// Returns the islands of a scenario. In each of them small packets pass wherever one of its links
+/// is connected, in either direction.
 fn islands(scenario: &Scenario) -> Vec<Island> {
     let mut islands: Vec<Vec<usize>> = Vec::new();
     let pairs = scenario.links.iter().map(|pair| vec![pair.a, pair.b]);

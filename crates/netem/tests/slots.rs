@@ -258,7 +258,8 @@ matrix = "flight.slots"
     assert_eq!([heard(1, UP, 200), heard(1, DOWN, 200)], ["1110111000"; 2]);
 }
 
-/// Who hears what a host of a radio sends, as far as it may: `(host, fate)` in the order of the hosts.
+/// Who hears what a host of a radio sends, as far as it may: `(host, fate)` in the order of the
+/// hosts.
 fn heard(net: &mut Net, at_ms: f64, from: u8, len: usize) -> Vec<(usize, Result<f64, DropCause>)> {
     let entry = LinkEnd { link: 0, direction: Direction::Member(from) };
     let at = Instant::from_nanos((at_ms * 1e6) as u64);

@@ -369,8 +369,8 @@ fn nothing_gets_lost_that_no_link_dropped() {
     assert_eq!(world.stats().delivered, up.packets_out);
 }
 
-/// Sends a datagram every 10 ms and returns, for each that arrived, when it was sent and how long it
-/// took, in milliseconds.
+/// Sends a datagram every 10 ms and returns, for each that arrived, when it was sent and how long
+/// it took, in milliseconds.
 fn travels(scenario: &Scenario, calm: bool, origin: u64) -> Vec<(u64, u64)> {
     let mut world = world(scenario, &WorldOptions { calm, ..WorldOptions::default() });
     if calm {

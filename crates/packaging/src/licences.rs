@@ -128,7 +128,8 @@ impl Crates {
     }
 }
 
-/// Returns the texts of the licence files that a crate comes with, and of libbpf, which is a folder of one.
+/// Returns the texts of the licence files that a crate comes with, and of libbpf, which is a folder
+/// of one.
 fn licence_texts(package: &Package) -> Result<Vec<String>, String> {
     let folder = package.manifest_path.parent().unwrap_or(Path::new(""));
     let mut texts = Vec::new();

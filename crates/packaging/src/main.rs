@@ -1,5 +1,6 @@
-//! Writes what the packages hold beside the programs: manual pages and completions, made from the same definition
-//! as `--help`, and the licences of the crates that are linked in. `scripts/package` calls it.
+//! Writes what the packages hold beside the programs: manual pages and completions, made from the
+//! same definition as `--help`, and the licences of the crates that are linked in.
+//! `scripts/package` calls it.
 //!
 //! A program of its own, so that neither the daemon nor the lab carries any of it.
 

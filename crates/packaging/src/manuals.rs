@@ -30,7 +30,8 @@ pub(crate) fn write(folder: &Path, command: Command) -> io::Result<()> {
     write_pages(&pages, &command)
 }
 
-/// Takes the command `help` away everywhere: its pages would say again what those of the commands do.
+/// Takes the command `help` away everywhere: its pages would say again what those of the commands
+/// do.
 fn without_help(command: Command) -> Command {
     command.disable_help_subcommand(true).mut_subcommands(without_help)
 }

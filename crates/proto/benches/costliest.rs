@@ -1,7 +1,7 @@
 //! What the costliest datagram of each type costs a station: `cargo bench -p fulmar-proto`.
 //!
-//! The peer has its key and means harm, so every datagram authenticates. The first row is a datagram
-//! that does nothing, to set the others beside.
+//! The peer has its key and means harm, so every datagram authenticates. The first row is a
+//! datagram that does nothing, to set the others beside.
 
 use std::cell::RefCell;
 use std::time::Duration as Time;

@@ -1,8 +1,9 @@
-//! What planning for a reliability target costs, at 1,000 messages a second over four paths: `cargo bench -p fulmar-proto
-//! --features doors --bench planning`.
+//! What planning for a reliability target costs, at 1,000 messages a second over four paths: `cargo
+//! bench -p fulmar-proto --features doors --bench planning`.
 //!
-//! The same messages leave with a copy on each path and with a target. Copies cost time themselves, so that the
-//! difference alone would praise the planner; its time is that with a target, less what its copies cost without.
+//! The same messages leave with a copy on each path and with a target. Copies cost time themselves,
+//! so that the difference alone would praise the planner; its time is that with a target, less what
+//! its copies cost without.
 
 #![expect(clippy::disallowed_types, reason = "a bench reads the clock")]
 

@@ -1,7 +1,8 @@
-//! What a datagram costs a station that has many sessions, of which one is busy, and what memory the
-//! sessions take: `cargo bench -p fulmar-proto --bench sessions`.
+//! What a datagram costs a station that has many sessions, of which one is busy, and what memory
+//! the sessions take: `cargo bench -p fulmar-proto --bench sessions`.
 //!
-//! The drones are on the same wire, which is without delay and faults; only the station's time counts.
+//! The drones are on the same wire, which is without delay and faults; only the station's time
+//! counts.
 
 #![expect(clippy::disallowed_types, reason = "a bench reads the clock")]
 

@@ -24,8 +24,8 @@ pub struct Delivery {
     pub stream: Option<u16>,
     /// The time since it was handed in at the sender, as far as the clock offset is known.
     pub age: Duration,
-    /// When it has outlived its time to live, by our clock, and is not to be given to anybody any more; none where
-    /// nothing bounds that.
+    /// When it has outlived its time to live, by our clock, and is not to be given to anybody any
+    /// more; none where nothing bounds that.
     pub expires: Option<Instant>,
     /// The packet or message, as it was handed in.
     pub bytes: Vec<u8>,
@@ -36,13 +36,13 @@ pub struct Delivery {
 pub enum Outcome {
     /// The peer's session has received it within its time to live.
     Delivered,
-    /// It was not delivered and will not be: its time to live ended without an acknowledgement, or the
-    /// receiver dropped it, as too old or as overtaken in its lane.
+    /// It was not delivered and will not be: its time to live ended without an acknowledgement, or
+    /// the receiver dropped it, as too old or as overtaken in its lane.
     Expired,
     /// A newer one of its lane took its place before it was acknowledged.
     Superseded,
-    /// The session ended or the peer restarted while it was in flight: delivered at most once. Or so
-    /// many messages were dropped at once that the receiver could not name them all.
+    /// The session ended or the peer restarted while it was in flight: delivered at most once. Or
+    /// so many messages were dropped at once that the receiver could not name them all.
     Indeterminate,
 }
 
@@ -52,7 +52,8 @@ pub enum Outcome {
 pub struct Step {
     /// When it happened here.
     pub at: Instant,
-    /// Which message: its number in the session, which for those of reliable delivery is their [`MessageId`].
+    /// Which message: its number in the session, which for those of reliable delivery is their
+    /// [`MessageId`].
     pub message: u64,
     /// What happened.
     pub kind: StepKind,
@@ -85,7 +86,8 @@ pub enum StepKind {
         path: PathId,
         /// When it was sent.
         sent_at: Instant,
-        /// When it arrived, by our clock, and how far that may be off; none before the peer's clock is known.
+        /// When it arrived, by our clock, and how far that may be off; none before the peer's clock
+        /// is known.
         arrived: Option<(Instant, Duration)>,
     },
     /// A copy was declared lost.

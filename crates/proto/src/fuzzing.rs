@@ -55,8 +55,8 @@ pub fn reconstruct_messages(mut symbols: &[u8]) {
     messages.handle_timeout(now + Duration::from_secs(3_600), Duration::from_millis(100));
 }
 
-/// Gives frames of message delivery, whatever they say, to an end that sends messages of its own over
-/// two paths: in our form, or with an odd last byte in the published one.
+/// Gives frames of message delivery, whatever they say, to an end that sends messages of its own
+/// over two paths: in our form, or with an odd last byte in the published one.
 pub fn message_frames(plaintext: &[u8]) {
     let offset = ClockOffset::default();
     let clock = PeerClock { clock: &offset, started: Instant::ZERO };
@@ -199,9 +199,9 @@ impl Pair {
         self.ends[STATION].sessions().next().is_some()
     }
 
-    /// Gives a datagram to the station or the drone; returns the bytes that it answers at once. A drone that
-    /// is told that the station has lost the keys may ask for new ones (specs/wire.md, 5.12): of its station
-    /// alone, which is no answer to whoever told it.
+    /// Gives a datagram to the station or the drone; returns the bytes that it answers at once. A
+    /// drone that is told that the station has lost the keys may ask for new ones (specs/wire.md,
+    /// 5.12): of its station alone, which is no answer to whoever told it.
     pub fn inject(&mut self, to_station: bool, source: u8, datagram: &[u8]) -> usize {
         let end = &mut self.ends[usize::from(to_station)];
         let received = received(InterfaceId(0), address(source));

@@ -38,7 +38,8 @@ pub struct Received {
     pub local: Option<IpAddr>,
     /// Where the sender is.
     pub source: Via,
-    /// The two ECN bits of the IP header. No session asks the network for marks, so none counts [specs/paths.md §6] (rule 4).
+    /// The two ECN bits of the IP header. No session asks the network for marks, so none counts
+    /// [specs/paths.md §6] (rule 4).
     pub ecn: u8,
 }
 
@@ -53,8 +54,8 @@ pub struct Transmit {
     pub local: Option<IpAddr>,
     /// Where it goes.
     pub destination: Via,
-    /// True when it carries control, or is to be treated as such: the driver marks it with the DSCP of control. Where a path drops
-    /// what is marked, nothing is.
+    /// True when it carries control, or is to be treated as such: the driver marks it with the DSCP
+    /// of control. Where a path drops what is marked, nothing is.
     pub urgent: bool,
     /// The packet's number on its path: what a gateway of a relayed link gives up is told by it.
     pub number: Option<u64>,

@@ -2,8 +2,8 @@
 //!
 //! Bytes and time come in as arguments, decisions go out as return values: nothing here opens a
 //! socket or reads a clock. An [`Endpoint`] finds out which session a datagram belongs to (cookies
-//! and rate limits come before the costly part of a handshake) and owns the sessions; a session turns packets of
-//! the application into sealed datagrams for its paths and back.
+//! and rate limits come before the costly part of a handshake) and owns the sessions; a session
+//! turns packets of the application into sealed datagrams for its paths and back.
 //!
 //! ```text
 //! send → select → control | message | tunnel | datagram → schedule → path → wire, crypto → poll_transmit
@@ -65,7 +65,8 @@ pub const RELAY_SMALL: usize = limits::RELAY_SMALL;
 /// Paths of one session, at most.
 pub const MAX_PATHS: usize = limits::PATHS;
 
-/// Bytes that the sessions of an endpoint hold together at most, unless [`Endpoint::set_memory_bound`] says otherwise.
+/// Bytes that the sessions of an endpoint hold together at most, unless
+/// [`Endpoint::set_memory_bound`] says otherwise.
 pub const MEMORY: usize = limits::MEMORY;
 
 /// Bytes of them that each session may count on.

@@ -4,35 +4,38 @@ use units::Duration;
 
 /// Sessions that one endpoint keeps.
 pub(crate) const SESSIONS: usize = 1_024;
-/// Bytes that each session may hold whatever the others do: control that waits, and messages of some 100 kB.
+/// Bytes that each session may hold whatever the others do: control that waits, and messages of
+/// some 100 kB.
 pub(crate) const SESSION_SHARE: usize = 1 << 20;
-/// Bytes that all sessions hold together, unless an operator says otherwise: a share for each, and as much
-/// again for those that need more.
+/// Bytes that all sessions hold together, unless an operator says otherwise: a share for each, and
+/// as much again for those that need more.
 pub(crate) const MEMORY: usize = 2 * SESSIONS * SESSION_SHARE;
 /// Bytes that a session without traffic takes, about.
 pub(crate) const SESSION_BYTES: usize = 40 << 10;
-/// Bytes of what a session's applications hand in, or of what its peer sends, that its other bounds come to at
-/// most: a session that may hold so much is held back by those alone.
+/// Bytes of what a session's applications hand in, or of what its peer sends, that its other bounds
+/// come to at most: a session that may hold so much is held back by those alone.
 pub(crate) const SIDE: usize = 64 << 20;
 /// Bytes that a message or packet takes beside its payload, about.
 pub(crate) const BESIDE: usize = 128;
 /// Paths of one session; also what a peer may open.
 pub(crate) const PATHS: usize = 16;
-/// Notes that an end keeps of the other: a name for each path, and as much again for each end's endpoints.
+/// Notes that an end keeps of the other: a name for each path, and as much again for each end's
+/// endpoints.
 pub(crate) const NOTES: usize = 4 * PATHS;
 /// Bytes of one note: a name and a few figures.
 pub(crate) const NOTE_BYTES: usize = 64;
-/// Targets of reliability in one session: those of classes and of declared endpoints; what comes beyond has a copy on
-/// every path.
+/// Targets of reliability in one session: those of classes and of declared endpoints; what comes
+/// beyond has a copy on every path.
 pub(crate) const TARGETS: usize = 8;
 /// Messages under one target whose fate is open: two seconds of 2,000 a second.
 pub(crate) const FLIGHTS: usize = 4_096;
-/// Copies of one message that are followed one by one, and copies on one path whose answers are awaited.
+/// Copies of one message that are followed one by one, and copies on one path whose answers are
+/// awaited.
 pub(crate) const COPIES_FOLLOWED: usize = 32;
 /// Streams of messages under one target whose pace is known.
 pub(crate) const STREAMS_FOLLOWED: usize = 64;
-/// The highest price of a byte, in thousandths of what it costs where nobody has said: sums of prices fit
-/// into 64 bits, and no link is a million times as dear as another.
+/// The highest price of a byte, in thousandths of what it costs where nobody has said: sums of
+/// prices fit into 64 bits, and no link is a million times as dear as another.
 pub(crate) const HIGHEST_COST: u32 = 1_000_000_000;
 /// Packet numbers that a replay window remembers, per path: at 10⁴ packets/s a skew of 0.8 s.
 pub(crate) const REPLAY_WINDOW: u64 = 8_192;
@@ -46,8 +49,8 @@ pub(crate) const CONTROL_MESSAGES: usize = 4_096;
 pub(crate) const LANES: usize = 1_024;
 /// Control messages that wait at the receiver for an earlier one, over all lanes.
 pub(crate) const HELD_MESSAGES: usize = 1_024;
-/// The largest number of a control message: what a list of such numbers can hold. At a million a second
-/// a session gets there after nine years.
+/// The largest number of a control message: what a list of such numbers can hold. At a million a
+/// second a session gets there after nine years.
 pub(crate) const LAST_CONTROL_NUMBER: u64 = (1 << 48) - 1;
 /// Control messages that the receiver lists as not passed on until the sender knows.
 pub(crate) const DROPPED_MESSAGES: usize = 1_024;
@@ -61,12 +64,13 @@ pub(crate) const RESEQUENCED: usize = 4_096;
 pub(crate) const TUNNEL_FLOWS: usize = 1_024;
 /// Bytes of the tunnel's TCP that wait to be numbered.
 pub(crate) const TUNNEL_QUEUE_BYTES: usize = 4 << 20;
-/// Symbols from the oldest that has not arrived to the newest, at the sender; the receiver holds no more.
+/// Symbols from the oldest that has not arrived to the newest, at the sender; the receiver holds no
+/// more.
 pub(crate) const TUNNEL_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 8_192 };
 /// Bytes of these: 300 ms at 190 Mbit/s.
 pub(crate) const TUNNEL_BYTES: usize = 7 << 20;
-/// Symbols of the tunnel that a repair symbol combines at most, and the sender keeps for it; the receiver keeps twice
-/// as many: 300 ms at 35 Mbit/s.
+/// Symbols of the tunnel that a repair symbol combines at most, and the sender keeps for it; the
+/// receiver keeps twice as many: 300 ms at 35 Mbit/s.
 pub(crate) const TUNNEL_COMBINED: usize = if cfg!(fuzzing) { 32 } else { 1_024 };
 // A transfer each way takes no more than this of either end.
 const _: () = assert!(
@@ -74,11 +78,11 @@ const _: () = assert!(
 );
 /// Symbols that the receiver remembers for removing duplicates.
 pub(crate) const TUNNEL_SEEN: u64 = 2 * TUNNEL_SYMBOLS as u64;
-/// Packets of a coded generation: beyond that a generation waits for too many, and one frame carries too many
-/// coefficients.
+/// Packets of a coded generation: beyond that a generation waits for too many, and one frame
+/// carries too many coefficients.
 pub(crate) const GENERATION_PACKETS: usize = 16;
-/// Generations from the oldest that is not decoded to the newest, at the source; the destination remembers twice
-/// as many.
+/// Generations from the oldest that is not decoded to the newest, at the source; the destination
+/// remembers twice as many.
 pub(crate) const GENERATIONS: u64 = TUNNEL_SYMBOLS as u64;
 /// The largest number of a generation, so that its packets can be numbered.
 pub(crate) const LAST_GENERATION: u64 = (1 << 48) - 1;
@@ -90,7 +94,8 @@ pub(crate) const DECODED_TO_TELL: usize = 1_024;
 pub(crate) const MAX_DATAGRAM: usize = 1_472;
 /// The UDP payload that nearly every link carries.
 pub(crate) const MIN_DATAGRAM: usize = 1_200;
-/// The UDP payload that every path must carry: that of the 576 bytes of IPv4 which every host takes [RFC 791 §3.1].
+/// The UDP payload that every path must carry: that of the 576 bytes of IPv4 which every host takes
+/// [RFC 791 §3.1].
 pub(crate) const LEAST_DATAGRAM: usize = 576 - IP_AND_UDP as usize;
 /// Pieces of one datagram.
 pub(crate) const PIECES: usize = 4;
@@ -108,9 +113,9 @@ pub(crate) const SEALED_PER_EPOCH: u64 = 1 << 28;
 pub(crate) const OLD_KEYS_KEPT: Duration = Duration::from_secs(30);
 /// Life of the secret behind cookies and challenges; the one before it still counts.
 pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
-/// Age at which keys open nothing any more where no handshake has come through: three minutes of tries
-/// after the two of [`REKEY_AFTER`], one a second on each path. Far below the 35 minutes from which on
-/// the age of a message, which travels as 32 bits of µs, would look young.
+/// Age at which keys open nothing any more where no handshake has come through: three minutes of
+/// tries after the two of [`REKEY_AFTER`], one a second on each path. Far below the 35 minutes from
+/// which on the age of a message, which travels as 32 bits of µs, would look young.
 pub(crate) const KEYS_OPEN_FOR: Duration = Duration::from_secs(5 * 60);
 /// Keys under which nothing came in for this long, while something did under those before them, are
 /// not the peer's.
@@ -125,8 +130,8 @@ pub(crate) const SILENCE_WITHOUT_PATH: Duration = Duration::from_millis(100);
 pub(crate) const TURNED_AWAY: Duration = Duration::from_secs(2);
 /// That another one comes with a peer's key is said again after this.
 pub(crate) const CONTESTED_AGAIN: Duration = Duration::from_secs(60);
-/// Once a session was asked for a sign of life, this and two round trips pass until it counts as gone,
-/// and its key as another's …
+/// Once a session was asked for a sign of life, this and two round trips pass until it counts as
+/// gone, and its key as another's …
 pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_millis(100);
 /// … but no more than this.
 pub(crate) const LONGEST_SIGN_OF_LIFE: Duration = Duration::from_secs(1);
@@ -147,14 +152,15 @@ pub(crate) const REFUSALS_BURST: u32 = 20;
 pub(crate) const UNKNOWNS_PER_SECOND: u32 = 200;
 /// The same, at once.
 pub(crate) const UNKNOWNS_BURST: u32 = 64;
-/// A session listens to such an answer once in this time: anybody who sees its datagrams can make one.
+/// A session listens to such an answer once in this time: anybody who sees its datagrams can make
+/// one.
 pub(crate) const UNKNOWN_AGAIN: Duration = Duration::from_secs(3);
 /// Handshakes that wait for the initiator's first datagram.
 pub(crate) const WAITING_HANDSHAKES: usize = 1_024;
 /// The same, of one peer: its tries overlap by at most two, a restart adds one.
 pub(crate) const WAITING_HANDSHAKES_PEER: usize = 4;
-/// Age at which the message of a handshake is made anew: beyond any round trip, and half as long as the
-/// responder lets its keys wait.
+/// Age at which the message of a handshake is made anew: beyond any round trip, and half as long as
+/// the responder lets its keys wait.
 pub(crate) const HANDSHAKE_AGE: Duration = Duration::from_secs(15);
 /// How long a handshake waits for the initiator's first datagram.
 pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
@@ -162,16 +168,18 @@ pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
 pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
 /// Answers of the endpoint itself that wait for the driver; more are dropped.
 pub(crate) const ANSWERS: usize = 256;
-/// Bytes of one session's datagrams that wait for their turn at the processor: what a socket may hold.
+/// Bytes of one session's datagrams that wait for their turn at the processor: what a socket may
+/// hold.
 pub(crate) const WAITING_BYTES: usize = 1 << 20;
-/// The same of all sessions together. A session may have no more waiting than is left of it, so that those
-/// which flood come to hold the same, and others still find room.
+/// The same of all sessions together. A session may have no more waiting than is left of it, so
+/// that those which flood come to hold the same, and others still find room.
 pub(crate) const ALL_WAITING_BYTES: usize = 64 << 20;
 /// Initiations that wait for theirs: 20 ms of strangers.
 pub(crate) const WAITING_INITIATIONS: usize = 256;
 /// What waited longer for its turn was served late: a fifth of what is lost to control as a miss.
 pub(crate) const SERVED_LATE: Duration = Duration::from_millis(20);
-/// Sessions whose timers are handled before sockets are looked at again: a millisecond, where all are due at once.
+/// Sessions whose timers are handled before sockets are looked at again: a millisecond, where all
+/// are due at once.
 pub(crate) const TIMERS_A_TURN: usize = 32;
 /// No datagram costs more, on slow machines either: the rest is other programs' time.
 pub(crate) const DEAREST: Duration = Duration::from_millis(5);
@@ -185,9 +193,9 @@ pub(crate) const QUEUED_MESSAGE_BYTES: usize = 4 << 20;
 pub(crate) const QUEUED_MESSAGES: usize = 16_384;
 /// Streams of message delivery, of one session and direction.
 pub(crate) const MESSAGE_STREAMS: usize = 1_024;
-/// Symbols that a sender of message delivery keeps until they are decoded: 100 ms at 180 Mbit/s.
-/// A receiver keeps twice as many. Fuzz targets have a shorter window, and shorter symbols: they begin
-/// many sessions.
+/// Symbols that a sender of message delivery keeps until they are decoded: 100 ms at 180 Mbit/s. A
+/// receiver keeps twice as many. Fuzz targets have a shorter window, and shorter symbols: they
+/// begin many sessions.
 pub(crate) const WINDOW_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 2_048 };
 /// Symbols that a repair symbol combines at most: bounds the work for it at both ends.
 pub(crate) const COMBINED_SYMBOLS: usize = 512;
@@ -201,8 +209,8 @@ pub(crate) const HELD_WINDOW_MESSAGES: usize = 16 * WINDOW_SYMBOLS;
 pub(crate) const MESSAGE_PIECES: usize = WINDOW_SYMBOLS;
 /// Ranges of missing symbols in one feedback frame.
 pub(crate) const MISSING_RANGES: usize = 16;
-/// A path that was silent for longer is not in a burst of losses but gone. Bursts are long where they
-/// last for a number of packets and few are sent, as on a way back that carries answers alone.
+/// A path that was silent for longer is not in a burst of losses but gone. Bursts are long where
+/// they last for a number of packets and few are sent, as on a way back that carries answers alone.
 pub(crate) const LONGEST_BURST: Duration = Duration::from_secs(3);
 
 /// Bytes of the headers of IPv4 and UDP around a datagram: links carry those as well.

@@ -1,26 +1,31 @@
-//! What all sessions of an endpoint hold together has a bound, and each session a share of it that is its own.
+//! What all sessions of an endpoint hold together has a bound, and each session a share of it that
+//! is its own.
 //!
 //! ```text
 //! counted = Σ max(held, share)     free = bound − counted      a new session needs free ≥ share
 //! limit of a session = share + free                            so the greedy come to hold the same [DT]
 //! ```
-//! A session holds what applications handed in (`ours`) and what the peer has sent (`theirs`): each may be half
-//! of its limit, so that neither keeps the other from going on. As a side fills, what can be lost gives way
-//! first, then writers wait, and control comes last:
+//! A session holds what applications handed in (`ours`) and what the peer has sent (`theirs`): each
+//! may be half of its limit, so that neither keeps the other from going on. As a side fills, what
+//! can be lost gives way first, then writers wait, and control comes last:
 //!
 //! ```text
 //! what can be lost, and what comes before its turn     up to 1/2 of the side
 //! messages                                             up to 7/8
 //! control                                              all of it
 //! ```
-//! Nothing that was taken is dropped but what can be lost. Counted are payloads and coders as they come and go,
-//! and a flat sum for the rest of a session. Not counted is what has a bound that the traffic seldom comes near:
+//! Nothing that was taken is dropped but what can be lost. Counted are payloads and coders as they
+//! come and go, and a flat sum for the rest of a session. Not counted is what has a bound that the
+//! traffic seldom comes near:
 //!
 //! ```text
 //! what applications have not fetched            as much as they let wait
-//! datagrams that wait for their turn            64 MiB in all (`ALL_WAITING_BYTES`; `endpoint/turns.rs`)
-//! records of what was sent, until it is known   32,768 a path (`SENT_PACKETS`): they hold no payload, and to
-//!   whether it arrived                          drop one would free nothing that an application could use
+//! datagrams that wait for their turn            64 MiB in all (`ALL_WAITING_BYTES`;
+//!                                               `endpoint/turns.rs`)
+//! records of what was sent, until it is known   32,768 a path (`SENT_PACKETS`): they hold no
+//!                                               payload, and to
+//!   whether it arrived                          drop one would free nothing that an application
+//!                                               could use
 //! ```
 
 use std::sync::Arc;

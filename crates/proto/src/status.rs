@@ -26,8 +26,8 @@ pub struct SessionStatus {
     pub paths: Vec<PathStatus>,
     /// Its traffic by class.
     pub classes: Vec<ClassStatus>,
-    /// How its targets are kept: of the classes that have one, then of declared endpoints with one of their own,
-    /// from the first message on that is under it.
+    /// How its targets are kept: of the classes that have one, then of declared endpoints with one
+    /// of their own, from the first message on that is under it.
     pub reliability: Vec<ReliabilityStatus>,
     /// Its message delivery.
     pub messages: MessageStatus,
@@ -39,10 +39,11 @@ pub struct SessionStatus {
     pub queue_free_percent: u8,
     /// What came in and was not taken, and why.
     pub rejected: Rejections,
-    /// MAVLink frames of our applications that were looked at, and those whose ids no definition knows.
+    /// MAVLink frames of our applications that were looked at, and those whose ids no definition
+    /// knows.
     pub mavlink: SelectorCounters,
-    /// What of our applications' MAVLink was not forwarded: by which channel (0 is the tunnel), why,
-    /// and how much of it.
+    /// What of our applications' MAVLink was not forwarded: by which channel (0 is the tunnel),
+    /// why, and how much of it.
     pub not_forwarded: Vec<(u8, NotForwarded, u64)>,
 }
 
@@ -55,8 +56,8 @@ pub struct TunnelStatus {
     pub flows: u64,
     /// Packets of TCP that left for the first time.
     pub symbols: u64,
-    /// Times that one left again because a path had lost it; in coded generations, combinations beyond the
-    /// first ones.
+    /// Times that one left again because a path had lost it; in coded generations, combinations
+    /// beyond the first ones.
     pub again: u64,
     /// Coded generations that they were packed into.
     pub generations: u64,
@@ -128,14 +129,15 @@ pub struct PathStatus {
     pub burst: f64,
     /// Rate at which the peer receives what we send.
     pub delivery_rate: Rate,
-    /// What the path can carry: the rate of its narrowest hop, as seen when something last filled it; none
-    /// where nothing has lately.
+    /// What the path can carry: the rate of its narrowest hop, as seen when something last filled
+    /// it; none where nothing has lately.
     pub capacity: Option<Rate>,
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Bytes sent and not yet acknowledged or lost.
     pub in_flight: u64,
-    /// Bytes that are believed to stand before its narrowest hop, where that is known to be thin [specs/paths.md §6] (rule 9).
+    /// Bytes that are believed to stand before its narrowest hop, where that is known to be thin
+    /// [specs/paths.md §6] (rule 9).
     pub believed_queue: Option<u64>,
     /// UDP payload that the path is known to carry, bytes.
     pub mtu: usize,
@@ -192,7 +194,8 @@ pub struct ClassStatus {
     pub delay: DelayPercentiles,
 }
 
-/// How a target is kept. Shares are of messages or, where the newest one replaces the others, of time.
+/// How a target is kept. Shares are of messages or, where the newest one replaces the others, of
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReliabilityStatus {
     /// The class whose messages are under it.
@@ -203,16 +206,18 @@ pub struct ReliabilityStatus {
     pub target: Target,
     /// Whether these links give it.
     pub state: ReliabilityState,
-    /// Share that was expected to be missed, on average of the last ten minutes; none before there is evidence.
+    /// Share that was expected to be missed, on average of the last ten minutes; none before there
+    /// is evidence.
     pub predicted_miss: Option<f64>,
-    /// Share that was missed in the last ten minutes, as far as the peer's acknowledgements tell: what the error of
-    /// the clock offset leaves open counts as missed. None before the first was due.
+    /// Share that was missed in the last ten minutes, as far as the peer's acknowledgements tell:
+    /// what the error of the clock offset leaves open counts as missed. None before the first was
+    /// due.
     pub miss_share: Option<f64>,
-    /// What these minutes prove: with 95 % confidence no more than this share is missed; misses of one outage are one
-    /// sample.
+    /// What these minutes prove: with 95 % confidence no more than this share is missed; misses of
+    /// one outage are one sample.
     pub bound_95: Option<f64>,
-    /// Of what was missed, the share that was in time by the estimate of the peer's clock, but not for certain. None
-    /// before the first was due.
+    /// Of what was missed, the share that was in time by the estimate of the peer's clock, but not
+    /// for certain. None before the first was due.
     pub open_share: Option<f64>,
     /// How far that estimate may be off; none before anything arrived.
     pub clock_error: Option<Duration>,
@@ -230,16 +235,17 @@ pub struct ReliabilityStatus {
     pub saved_bytes: u64,
     /// What keeps these links from more.
     pub limit: ReliabilityLimit,
-    /// How many more links that are like the best one, and fail together with the others as the present ones do,
-    /// would give the target; none where no number of them would, or too little is known.
+    /// How many more links that are like the best one, and fail together with the others as the
+    /// present ones do, would give the target; none where no number of them would, or too little is
+    /// known.
     pub more_links: Option<u32>,
     /// Paths on which the copies of a message leave at once that is handed in now; of four at most.
     pub flight: [Option<PathId>; 4],
 }
 
 impl ReliabilityStatus {
-    /// Tells whether the uncertainty of the clocks leaves more open than the target allows: then what was achieved is not
-    /// known.
+    /// Tells whether the uncertainty of the clocks leaves more open than the target allows: then
+    /// what was achieved is not known.
     pub fn is_hidden_by_clock(&self) -> bool {
         matches!(self.limit, ReliabilityLimit::Clock { .. })
     }
@@ -261,7 +267,8 @@ pub enum ReliabilityState {
 pub enum ReliabilityLimit {
     /// Nothing is known to.
     Unknown,
-    /// The uncertainty of the clocks leaves more open than the target allows, and what it leaves open counts as missed.
+    /// The uncertainty of the clocks leaves more open than the target allows, and what it leaves
+    /// open counts as missed.
     Clock {
         /// How far the peer's clock may be off its estimate.
         error: Duration,
@@ -288,15 +295,17 @@ pub enum ReliabilityLimit {
         paths: [PathId; 2],
         /// In this share of the cases.
         share: f64,
-        /// Cases that this was seen in. While these are fewer than ten, most of the share is assumed.
+        /// Cases that this was seen in. While these are fewer than ten, most of the share is
+        /// assumed.
         samples: u64,
     },
     /// The deadline leaves no time for a second try.
     NoRetry {
-        /// The path on which a second try is there first; where that is the best one, which may lose it again in the same
-        /// burst, the best of the others.
+        /// The path on which a second try is there first; where that is the best one, which may
+        /// lose it again in the same burst, the best of the others.
         path: PathId,
-        /// The delay after which a second try on it is there; where the newest message counts, how old the one before is then.
+        /// The delay after which a second try on it is there; where the newest message counts, how
+        /// old the one before is then.
         needs: Duration,
     },
 }
@@ -337,8 +346,8 @@ pub struct MessageStatus {
 /// One stream of messages since the session began: what it has sent from here, and what it
 /// has delivered here.
 ///
-/// Each end chooses the order of what it sends, so that a stream whose ends differ has two rows. What
-/// became of the messages sent from here is told by the peer's status.
+/// Each end chooses the order of what it sends, so that a stream whose ends differ has two rows.
+/// What became of the messages sent from here is told by the peer's status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStreamStatus {
     /// The consumer.
@@ -363,9 +372,9 @@ pub struct MessageStreamStatus {
     pub delay: MessageDelay,
 }
 
-/// Gives the mean parts of the delay of delivered messages, T = T_div + T_e2e + T_dec + T_rec; all zero
-/// while nothing was delivered. T_enc of [LRT eq. 1], from division to departure, is missing: symbols
-/// are made when they leave.
+/// Gives the mean parts of the delay of delivered messages, T = T_div + T_e2e + T_dec + T_rec; all
+/// zero while nothing was delivered. T_enc of [LRT eq. 1], from division to departure, is missing:
+/// symbols are made when they leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageDelay {
     /// T_div: from handing in to division into symbols, which is the wait for a path.

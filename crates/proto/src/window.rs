@@ -1,9 +1,9 @@
 //! Which of the recent numbers have come in: what turns replays away and removes duplicates.
 //!
-//! A bitmap over the newest numbers of a sequence: of the packets of one path [specs/wire.md
-//! §2.3], or of messages over all paths. One window for each path and direction: paths differ by hundreds
-//! of milliseconds, and one window over all would throw away what the slow one brings. Packet numbers
-//! are never reused, not even under new keys, so a path's window outlives them.
+//! A bitmap over the newest numbers of a sequence: of the packets of one path [specs/wire.md §2],
+//! or of messages over all paths. One window for each path and direction: paths differ by hundreds
+//! of milliseconds, and one window over all would throw away what the slow one brings. Packet
+//! numbers are never reused, not even under new keys, so a path's window outlives them.
 //!
 //! A number older than the window counts as seen: a duplicate that slips through executes a command
 //! twice, a message that is refused is merely lost. The bitmap is a ring of words as in [RFC 6479]:

@@ -1,12 +1,13 @@
-//! How old something is where clocks are wrong: many drones have none that lasts without power, and GPS sets it late, or by
-//! a week or 1,024 of them too far.
+//! How old something is where clocks are wrong: many drones have none that lasts without power, and
+//! GPS sets it late, or by a week or 1,024 of them too far.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// 1 January 2025, in seconds since 1970. No record is older than Fulmar; clocks without a battery begin at 1970, 1980 or
-/// 2000, and one that forgets a rollover of GPS shows 2007 or earlier.
+/// 1 January 2025, in seconds since 1970. No record is older than Fulmar; clocks without a battery
+/// begin at 1970, 1980 or 2000, and one that forgets a rollover of GPS shows 2007 or earlier.
 const EARLIEST_S: u64 = 1_735_689_600;
-/// A clock that is set may gain this much and be believed: it was somewhat slow. Age counts in days.
+/// A clock that is set may gain this much and be believed: it was somewhat slow. Age counts in
+/// days.
 const SET_AHEAD: Duration = Duration::from_secs(3_600);
 
 /// Returns how old something of a date is; nothing where one of both dates cannot be true.
@@ -18,9 +19,9 @@ fn can_be(date: SystemTime) -> bool {
     date >= SystemTime::UNIX_EPOCH + Duration::from_secs(EARLIEST_S)
 }
 
-/// The date as far as it is believed: it goes on with time. From a date that cannot be true it is set to any other, from one
-/// that can, back and a little ahead; a clock that jumps far ahead may be wrong, and what it shows is not believed before the
-/// next start.
+/// The date as far as it is believed: it goes on with time. From a date that cannot be true it is
+/// set to any other, from one that can, back and a little ahead; a clock that jumps far ahead may
+/// be wrong, and what it shows is not believed before the next start.
 #[derive(Debug)]
 pub(crate) struct Calendar {
     clock: fn() -> SystemTime,

@@ -1,7 +1,8 @@
 //! Records that were cut: the power failed, or the daemon was killed.
 //!
-//! An MCAP file is a row of records, each with its length before it; all that was written whole counts. An end is an end
-//! of data, a footer without a summary, and the magic bytes: with them every reader takes the file.
+//! An MCAP file is a row of records, each with its length before it; all that was written whole
+//! counts. An end is an end of data, a footer without a summary, and the magic bytes: with them
+//! every reader takes the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -37,7 +38,8 @@ pub fn give_end(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns how much of a file without an end is whole records; none where it has an end, or is no MCAP file.
+/// Returns how much of a file without an end is whole records; none where it has an end, or is no
+/// MCAP file.
 pub(crate) fn whole_bytes(file: &mut (impl Read + Seek), length: u64) -> io::Result<Option<u64>> {
     let mut magic = [0; MAGIC.len()];
     if length < magic.len() as u64 {

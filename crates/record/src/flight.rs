@@ -1,6 +1,8 @@
-//! A record read again, whole or cut: what was seen of each path, each control message's end, events, positions.
+//! A record read again, whole or cut: what was seen of each path, each control message's end,
+//! events, positions.
 //!
-//! It may be somebody else's: what it holds is bounded, in number and in memory, and its texts cannot steer a terminal.
+//! It may be somebody else's: what it holds is bounded, in number and in memory, and its texts
+//! cannot steer a terminal.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -19,11 +21,14 @@ use crate::{segment, topic};
 
 /// The largest record of the format that is read: a chunk holds one second.
 const LARGEST: usize = 256 << 20;
-/// Records of the format that are read of one flight: eight hours at 200 control messages a second and ten paths.
+/// Records of the format that are read of one flight: eight hours at 200 control messages a second
+/// and ten paths.
 const RECORDS: usize = 16_000_000;
-/// Memory that a flight may take, in bytes: eight hours at 50 control messages a second and five paths fit.
+/// Memory that a flight may take, in bytes: eight hours at 50 control messages a second and five
+/// paths fit.
 const MEMORY: usize = 2 << 30;
-/// Series of one flight, over all its files: several files with as many channels as are ever written.
+/// Series of one flight, over all its files: several files with as many channels as are ever
+/// written.
 const SERIES: usize = 4 * segment::CHANNELS;
 /// The longest message, in bytes: a session with all its streams is a tenth of that.
 const LONGEST_MESSAGE: usize = 256 << 10;
@@ -44,7 +49,8 @@ pub struct Flight {
     pub info: BTreeMap<String, String>,
     /// Samples of paths, by peer and name.
     pub paths: BTreeMap<(String, String), Series<Path>>,
-    /// Control messages that were handed in, by peer, each once; their times are those of handing in.
+    /// Control messages that were handed in, by peer, each once; their times are those of handing
+    /// in.
     pub control: BTreeMap<String, Series<Control>>,
     /// Control messages that came, by peer.
     pub received: BTreeMap<String, Series<Received>>,
@@ -152,8 +158,8 @@ impl Flight {
     /// Reads files, in any order.
     ///
     /// # Errors
-    /// When a file cannot be opened, is no record, or holds more than is read. A file that is cut is no error:
-    /// [`Flight::cut`] says so.
+    /// When a file cannot be opened, is no record, or holds more than is read. A file that is cut
+    /// is no error: [`Flight::cut`] says so.
     pub fn read(files: &[impl AsRef<FilePath>]) -> Result<Self, String> {
         let mut flight = Self::default();
         for file in files {
@@ -187,8 +193,8 @@ impl Flight {
         Some((*times.iter().min()?, *times.iter().max()?))
     }
 
-    /// Returns the samples of each path with its peer, by peer and in the order of the paths' numbers: that of the drone's
-    /// file, whatever either end calls them.
+    /// Returns the samples of each path with its peer, by peer and in the order of the paths'
+    /// numbers: that of the drone's file, whatever either end calls them.
     pub fn paths_in_order(&self) -> Vec<(&str, &Series<Path>)> {
         let paths = self.paths.iter().map(|((peer, _), samples)| (peer.as_str(), samples));
         let mut paths: Vec<_> = paths.collect();
@@ -317,8 +323,8 @@ pub fn info(path: &FilePath) -> Result<BTreeMap<String, String>, String> {
     Ok(info)
 }
 
-/// Hands each record of a file to `take` until that says false or the file is over; returns why it was not read to its
-/// end.
+/// Hands each record of a file to `take` until that says false or the file is over; returns why it
+/// was not read to its end.
 fn records(
     name: &str,
     mut source: impl Read,
@@ -423,7 +429,8 @@ fn parsed<T: DeserializeOwned>(data: &[u8]) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
-/// Returns what a flight may take: half of the memory that this computer has left, and no more than [`MEMORY`].
+/// Returns what a flight may take: half of the memory that this computer has left, and no more than
+/// [`MEMORY`].
 fn most_memory() -> usize {
     let text = std::fs::read_to_string(MEMORY_INFO).unwrap_or_default();
     let left = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

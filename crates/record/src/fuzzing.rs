@@ -10,8 +10,8 @@ use crate::flight::Flight;
 use crate::schema::{Control, Event, Path, Position, Received, Recorder, Schema, Session};
 use crate::{cut, segment, topic};
 
-/// Reads bytes as a flight: those of a file, or what its messages say, a line for each: the first letter chooses the
-/// channel, then come tenths of a second, a blank, and JSON.
+/// Reads bytes as a flight: those of a file, or what its messages say, a line for each: the first
+/// letter chooses the channel, then come tenths of a second, a blank, and JSON.
 pub fn flight(input: &[u8]) -> Option<Flight> {
     let (&kind, rest) = input.split_first()?;
     let bytes = if kind < 128 { rest.to_vec() } else { file(rest, kind & 1 == 1)? };

@@ -1,9 +1,10 @@
-//! Texts of others that somebody is shown: what could move a terminal's cursor, colour it or turn its text around is
-//! replaced.
+//! Texts of others that somebody is shown: what could move a terminal's cursor, colour it or turn
+//! its text around is replaced.
 
 use serde_json::Value;
 
-/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of text.
+/// Tells control characters, those of 8 bits too, ends of lines, and marks of the direction of
+/// text.
 pub fn steers_a_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,7 +1,9 @@
-//! What a record holds: one structure for each kind of channel, with the JSON schema that stands in the file.
+//! What a record holds: one structure for each kind of channel, with the JSON schema that stands in
+//! the file.
 //!
-//! Messages are JSON, so that Foxglove, PlotJuggler and a script of ten lines read them. A value that is not known is
-//! left out. Events and positions have the schemas that Foxglove knows by name.
+//! Messages are JSON, so that Foxglove, PlotJuggler and a script of ten lines read them. A value
+//! that is not known is left out. Events and positions have the schemas that Foxglove knows by
+//! name.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -54,7 +56,8 @@ impl Described for [f64; 9] {
     }
 }
 
-/// Declares a structure and its schema: `/// What it is.` `Name "schema";`, then `/// What it says.` `field: type`.
+/// Declares a structure and its schema: `/// What it is.` `Name "schema";`, then `/// What it
+/// says.` `field: type`.
 macro_rules! schema {
     ($(#[doc = $about:literal])+ $name:ident $title:literal;
      $($(#[doc = $help:literal])+ $(#[serde($serde:meta)])? $field:ident: $type:ty,)+) => {
@@ -118,7 +121,8 @@ schema! {
     /// Least round-trip time of the last seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_rtt_ms: Option<f64>,
-    /// Mean one-way delay, to the peer, of the copies of control that were acknowledged since the last sample.
+    /// Mean one-way delay, to the peer, of the copies of control that were acknowledged since the
+    /// last sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_out_ms: Option<f64>,
     /// The least of these delays.
@@ -168,11 +172,12 @@ schema! {
 }
 
 schema! {
-    /// What became of one message of control delivery that was handed in here. One whose end took long is there twice:
-    /// the later one counts.
+    /// What became of one message of control delivery that was handed in here. One whose end took
+    /// long is there twice: the later one counts.
     Control "fulmar.Control";
 
-    /// Its number; no other message of this computer's records has it, but for the same message again.
+    /// Its number; no other message of this computer's records has it, but for the same message
+    /// again.
     number: u64,
     /// Liveness, live, control, telemetry or message.
     class: String,
@@ -187,11 +192,13 @@ schema! {
     life_ms: f64,
     /// The copies that left, in order.
     copies: Vec<CopySent>,
-    /// Time from handing in to the arrival of the first copy at the peer, by the estimate of its clock.
+    /// Time from handing in to the arrival of the first copy at the peer, by the estimate of its
+    /// clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_ms: Option<f64>,
-    /// What became of it: delivered, expired, superseded (a newer one took its place), indeterminate (delivered at most
-    /// once), sent (nothing more is known), open (still under way).
+    /// What became of it: delivered, expired, superseded (a newer one took its place),
+    /// indeterminate (delivered at most once), sent (nothing more is known), open (still under
+    /// way).
     outcome: String,
     /// Whether it is control and was missed: it did not arrive within 100 ms.
     missed: bool,
@@ -241,7 +248,8 @@ schema! {
     connected: bool,
     /// What the clock of the daemon showed, which the computer's date does not touch.
     clock_ms: f64,
-    /// What the peer's clock of this kind, which counts since its computer started, shows beyond ours.
+    /// What the peer's clock of this kind, which counts since its computer started, shows beyond
+    /// ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock_offset_ms: Option<f64>,
     /// How far that may be off.

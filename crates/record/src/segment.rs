@@ -1,7 +1,7 @@
 //! One file of a record as it grows: MCAP, in chunks that each stand for themselves.
 //!
-//! Bytes come out here and go to disk in `store.rs`: so a disk that is full, or slow, is nothing that the format has to
-//! know about, and a chunk is on disk whole or not at all.
+//! Bytes come out here and go to disk in `store.rs`: so a disk that is full, or slow, is nothing
+//! that the format has to know about, and a chunk is on disk whole or not at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};

@@ -5,8 +5,8 @@
 //! 00042-2026-11-24T15-18-58Z.tlog     its MAVLink
 //! ```
 //!
-//! The number counts up, whatever the clock says: many drones have none that lasts without power. What has other names
-//! is left alone.
+//! The number counts up, whatever the clock says: many drones have none that lasts without power.
+//! What has other names is left alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,8 +18,8 @@ use crate::cut;
 
 /// How many pieces the bound on size is divided into: as the oldest goes, the others stay.
 const PIECES: u64 = 8;
-/// Records that stay whatever the clock says, the newest ones: several flights of a day. A clock that is wrong from the
-/// start, by a rollover of GPS for instance, would take them all for old.
+/// Records that stay whatever the clock says, the newest ones: several flights of a day. A clock
+/// that is wrong from the start, by a rollover of GPS for instance, would take them all for old.
 const NEWEST: usize = 8;
 /// The ends of the names.
 const RECORD: &str = "mcap";
@@ -83,8 +83,8 @@ pub enum Part {
 }
 
 impl Store {
-    /// Knows where records are to lie; nothing is there, or looked at, before [`Store::open`] or the first
-    /// [`Store::begin`]: a card may come later.
+    /// Knows where records are to lie; nothing is there, or looked at, before [`Store::open`] or
+    /// the first [`Store::begin`]: a card may come later.
     pub fn new(directory: &Path, limits: Limits) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -97,7 +97,8 @@ impl Store {
         }
     }
 
-    /// Opens the directory, which is made where it is missing; a record that was cut is given an end.
+    /// Opens the directory, which is made where it is missing; a record that was cut is given an
+    /// end.
     ///
     /// # Errors
     /// Say the operation and the path.
@@ -107,7 +108,8 @@ impl Store {
         self.look().map_err(|error| about("read", &self.directory, &error))?;
         for piece in &self.pieces {
             for file in piece.files.iter().filter(|file| has_end(file, RECORD)) {
-                // One that cannot be given an end, on a full disk for instance, is readable without.
+                // One that cannot be given an end, on a full disk for instance, is readable
+                // without.
                 let _ = cut::give_end(file);
             }
         }
@@ -144,7 +146,8 @@ impl Store {
     /// Adds bytes to the record that grows, all or none; the oldest records make room for them.
     ///
     /// # Errors
-    /// When the disk takes nothing although no older record is left, and without a record that grows.
+    /// When the disk takes nothing although no older record is left, and without a record that
+    /// grows.
     pub fn append(&mut self, part: Part, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -158,7 +161,8 @@ impl Store {
             };
             match growing.append(bytes) {
                 Ok(()) => return Ok(()),
-                // The newest of the others stays: a disk that others fill does not take the flight that just ended.
+                // The newest of the others stays: a disk that others fill does not take the flight
+                // that just ended.
                 Err(error) if is_full(&error) && self.pieces.len() > 1 => {
                     self.drop_oldest();
                 }
@@ -191,7 +195,8 @@ impl Store {
                 files.push(growing.path);
             }
         }
-        // What is empty must not count as the newest: on a full disk each try to go on leaves such a one.
+        // What is empty must not count as the newest: on a full disk each try to go on leaves such
+        // a one.
         if !files.is_empty() {
             let changed = self.calendar.now();
             self.pieces.push(Piece { number, files, bytes, changed });
@@ -199,7 +204,8 @@ impl Store {
         synced
     }
 
-    /// Ends the record that grows although it has no end yet, and gives it one if the disk takes that.
+    /// Ends the record that grows although it has no end yet, and gives it one if the disk takes
+    /// that.
     pub fn abandon(&mut self) {
         let path = self.current().map(Path::to_owned);
         // What is wrong with the disk has been said.
@@ -229,8 +235,8 @@ impl Store {
         }
     }
 
-    /// Tells whether the oldest record is too old: by the first date that can be true, which is that of a later record
-    /// where its own cannot be.
+    /// Tells whether the oldest record is too old: by the first date that can be true, which is
+    /// that of a later record where its own cannot be.
     fn is_first_old(&self, now: SystemTime) -> bool {
         let mut ages = self.pieces.iter().filter_map(|piece| age(piece.changed, now));
         self.pieces.len() > NEWEST && ages.next().is_some_and(|age| age > self.limits.age)

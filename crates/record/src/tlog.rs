@@ -1,5 +1,6 @@
-//! MAVLink beside a record, as Mission Planner, MAVProxy and QGroundControl read it: eight bytes of microseconds since
-//! 1970, the most significant first, then the frame. And where a frame says that the vehicle is.
+//! MAVLink beside a record, as Mission Planner, MAVProxy and QGroundControl read it: eight bytes of
+//! microseconds since 1970, the most significant first, then the frame. And where a frame says that
+//! the vehicle is.
 
 use crate::schema::{Position, Time};
 
@@ -28,7 +29,8 @@ pub fn message_id(frame: &[u8]) -> Option<u32> {
     }
 }
 
-/// Returns the position that a frame tells; none of other frames, and of those without a fix (0°, 0°).
+/// Returns the position that a frame tells; none of other frames, and of those without a fix (0°,
+/// 0°).
 pub fn position(time_ns: u64, frame: &[u8]) -> Option<Position> {
     if message_id(frame)? != POSITION {
         return None;

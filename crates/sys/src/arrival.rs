@@ -1,5 +1,5 @@
-//! Datagrams and messages with the time at which the kernel received them: what waited in a socket while the process stood
-//! still is as old as that.
+//! Datagrams and messages with the time at which the kernel received them: what waited in a socket
+//! while the process stood still is as old as that.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -39,8 +39,8 @@ pub fn stamp(socket: impl AsFd) -> io::Result<()> {
 
 /// Receives a datagram or a message, without waiting.
 ///
-/// The kernel's times are those of the wall clock: whoever sets it forward makes older what lies in the sockets at that
-/// moment, and nothing else.
+/// The kernel's times are those of the wall clock: whoever sets it forward makes older what lies in
+/// the sockets at that moment, and nothing else.
 ///
 /// # Errors
 /// Those of `recvmsg`: `WouldBlock` when there is none.
@@ -60,8 +60,8 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Arrival> {
         header.msg_control = control.0.as_mut_ptr().cast();
         header.msg_controllen = control.0.len() as _;
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-        // SAFETY: the header points to room for an address, a part and control messages that outlive the call, each with
-        // its own length.
+        // SAFETY: the header points to room for an address, a part and control messages that
+        // outlive the call, each with its own length.
         let length = unsafe { libc::recvmsg(socket, &mut header, flags) };
         let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
         told = header.msg_controllen as usize;
@@ -77,15 +77,16 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Arrival> {
     Ok(Arrival { length, source: source.as_socket(), at })
 }
 
-/// Finds the time that the kernel has told, nanoseconds of the wall clock; it was asked for nothing else.
+/// Finds the time that the kernel has told, nanoseconds of the wall clock; it was asked for nothing
+/// else.
 fn stamped(control: &[u8]) -> Option<u64> {
     // SAFETY: CMSG_LEN only computes.
     let begin = unsafe { libc::CMSG_LEN(0) } as usize;
     if control.len() < begin + size_of::<libc::timespec>() {
         return None;
     }
-    // SAFETY: a header and a time lie within the bytes, as was just seen; both are plain old data, and are read without any
-    // demand on alignment.
+    // SAFETY: a header and a time lie within the bytes, as was just seen; both are plain old data,
+    // and are read without any demand on alignment.
     let (header, time) = unsafe {
         let at = control.as_ptr();
         let header = at.cast::<libc::cmsghdr>().read_unaligned();

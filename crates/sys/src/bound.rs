@@ -1,4 +1,5 @@
-//! Plain UDP sockets that are tied to an interface, for questions that concern that interface alone.
+//! Plain UDP sockets that are tied to an interface, for questions that concern that interface
+//! alone.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -36,8 +36,9 @@ pub fn contains(folder: &Path) -> io::Result<bool> {
 /// Mounts one on `folder`, where there is none, for the whole machine.
 ///
 /// # Errors
-/// When this process alone sees its mounts (`ip netns exec` makes a set of mounts for what it starts): a
-/// file system that is mounted there would vanish with the process. Else those of `mount`.
+/// When this process alone sees its mounts (`ip netns exec` makes a set of mounts for what it
+/// starts): a file system that is mounted there would vanish with the process. Else those of
+/// `mount`.
 pub fn mount_on(folder: &Path) -> io::Result<()> {
     if contains(folder)? {
         return Ok(());

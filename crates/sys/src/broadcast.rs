@@ -1,8 +1,10 @@
-//! UDP to everybody on one network: broadcast or multicast at one interface, for the wire and the radio of relays.
+//! UDP to everybody on one network: broadcast or multicast at one interface, for the wire and the
+//! radio of relays.
 //!
-//! Two sockets: one waits at the port, and shares it with others of this host; the other one sends, from a port of its own,
-//! by which its own datagrams are told when the kernel gives them back. Both are bound to the interface: once that is gone,
-//! sending fails, nothing comes any more, and another socket must be opened when it is back, under whatever number.
+//! Two sockets: one waits at the port, and shares it with others of this host; the other one sends,
+//! from a port of its own, by which its own datagrams are told when the kernel gives them back.
+//! Both are bound to the interface: once that is gone, sending fails, nothing comes any more, and
+//! another socket must be opened when it is back, under whatever number.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -25,7 +27,8 @@ pub struct BroadcastOptions {
     pub interface: String,
     /// Its number, for the membership in a multicast group.
     pub index: u32,
-    /// Where datagrams go: a broadcast address or a multicast group, and the port at which all wait.
+    /// Where datagrams go: a broadcast address or a multicast group, and the port at which all
+    /// wait.
     pub address: SocketAddrV4,
     /// Bytes of `SO_SNDBUF`: small, since what waits there can no longer be overtaken.
     pub send_buffer: usize,
@@ -160,7 +163,8 @@ mod tests {
         })
     }
 
-    /// Returns what comes within a tenth of a second: whether it is `socket`'s own, first byte, length.
+    /// Returns what comes within a tenth of a second: whether it is `socket`'s own, first byte,
+    /// length.
     fn heard(socket: &BroadcastSocket, own: &[IpAddr]) -> Vec<(bool, u8, usize)> {
         let mut buffers = ReceiveBuffers::default();
         let mut heard = Vec::new();

@@ -1,7 +1,8 @@
 //! TCP and multipath TCP connections of the kernel, as opponents of our own sessions.
 //!
-//! Of this the daemon uses [`keep_short`] and [`begin_connect`] alone. The congestion control is always chosen, because machines differ in
-//! their default; multipath TCP passes the choice on to its sub-flows.
+//! Of this the daemon uses [`keep_short`] and [`begin_connect`] alone. The congestion control is
+//! always chosen, because machines differ in their default; multipath TCP passes the choice on to
+//! its sub-flows.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -28,13 +29,15 @@ impl Transport {
     }
 }
 
-/// Begins a connection of the kernel's usual kind, and does not wait for it: the stream is writable when it is there or has
-/// failed, which `take_error` tells. One whose other end is gone without a word ends within some ten seconds.
+/// Begins a connection of the kernel's usual kind, and does not wait for it: the stream is writable
+/// when it is there or has failed, which `take_error` tells. One whose other end is gone without a
+/// word ends within some ten seconds.
 ///
 /// # Errors
 /// Those of `socket`, `setsockopt` and `connect`.
 pub fn begin_connect(to: SocketAddr) -> io::Result<TcpStream> {
-    /// Before the other end is asked whether it is there, between two questions, and for how long it may be silent then.
+    /// Before the other end is asked whether it is there, between two questions, and for how long
+    /// it may be silent then.
     const KEPT: [Duration; 3] =
         [Duration::from_secs(5), Duration::from_secs(2), Duration::from_secs(10)];
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
@@ -91,8 +94,8 @@ pub fn send_now(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
-/// Keeps short what the kernel takes and cannot send at once: about `bytes`. What waits with the caller instead can
-/// still be dropped.
+/// Keeps short what the kernel takes and cannot send at once: about `bytes`. What waits with the
+/// caller instead can still be dropped.
 ///
 /// # Errors
 /// Those of `setsockopt`.

@@ -1,7 +1,7 @@
 //! What a thread may do beyond an ordinary user: Linux's capabilities, and giving them up.
 //!
-//! They belong to a thread, and a thread that it starts later has them from it. What was given up comes back only with
-//! another program.
+//! They belong to a thread, and a thread that it starts later has them from it. What was given up
+//! comes back only with another program.
 
 use std::fmt;
 use std::io;
@@ -65,8 +65,8 @@ pub fn held() -> io::Result<Vec<Capability>> {
     Ok(Capability::ALL.into_iter().filter(|one| effective.contains(one.bit())).collect())
 }
 
-/// Gives up every capability of the calling thread but these, as far as it has them; returns which of those known here it had
-/// and has no more.
+/// Gives up every capability of the calling thread but these, as far as it has them; returns which
+/// of those known here it had and has no more.
 ///
 /// # Errors
 /// Those of `capget` and `capset`; then nothing has changed.

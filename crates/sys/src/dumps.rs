@@ -4,7 +4,8 @@ use std::io;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-/// Lets no crash of this process be written to disk, and no other process of its user read its memory.
+/// Lets no crash of this process be written to disk, and no other process of its user read its
+/// memory.
 ///
 /// # Errors
 /// Those of `prctl`.

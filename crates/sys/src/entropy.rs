@@ -19,7 +19,8 @@ pub fn seed() -> std::io::Result<[u8; 32]> {
     Ok(bytes)
 }
 
-/// Draws a word that nobody guesses, for names in folders that others can write in: 16 hexadecimal digits.
+/// Draws a word that nobody guesses, for names in folders that others can write in: 16 hexadecimal
+/// digits.
 ///
 /// # Errors
 /// As of [`seed`].

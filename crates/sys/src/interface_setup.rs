@@ -103,8 +103,8 @@ pub fn remove_address(name: &str, address: impl Into<IpAddr>, prefix: u8) -> io:
         .map_err(|error| named(&format!("remove {address}/{prefix} from {name}"), error))
 }
 
-/// Routes a prefix to the interface, in the calling thread's namespace; returns whether there was no
-/// route yet.
+/// Routes a prefix to the interface, in the calling thread's namespace; returns whether there was
+/// no route yet.
 pub fn add_route(name: &str, address: IpAddr, prefix: u8) -> io::Result<bool> {
     match change(route_request(libc::RTM_NEWROUTE, CREATE, index(name)?, address, prefix)) {
         Ok(()) => Ok(true),

@@ -97,8 +97,8 @@ pub fn is_switched_on(index: u32) -> io::Result<bool> {
     Ok(flags & libc::IFF_UP as u32 != 0)
 }
 
-/// Lists the networks that this host is in: the name of an interface, its address there, and how many bits of that are
-/// the network's. Link-local ones are among them.
+/// Lists the networks that this host is in: the name of an interface, its address there, and how
+/// many bits of that are the network's. Link-local ones are among them.
 ///
 /// # Errors
 /// Those of netlink.

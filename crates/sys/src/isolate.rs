@@ -32,8 +32,8 @@ pub enum Privileges {
     UserNamespace,
 }
 
-/// Continues the program as process 1 of a process namespace of its own, as root of a user namespace
-/// where it is not privileged already.
+/// Continues the program as process 1 of a process namespace of its own, as root of a user
+/// namespace where it is not privileged already.
 ///
 /// Its network namespace is a new and empty one too: nothing it does reaches the machine's network.
 /// Returns in the inner process only; the outer one ends with the inner one's exit status.
@@ -203,7 +203,8 @@ fn stand_by(child: libc::pid_t, set: &libc::sigset_t) -> ! {
 
 /// Makes a kernel signal set of the given numbers.
 fn signal_set(numbers: &[i32]) -> libc::sigset_t {
-    // SAFETY: `sigset_t` is plain data; `sigemptyset` initialises it, `sigaddset` gets valid numbers.
+    // SAFETY: `sigset_t` is plain data; `sigemptyset` initialises it, `sigaddset` gets valid
+    // numbers.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);

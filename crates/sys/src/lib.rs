@@ -1,4 +1,5 @@
-//! The one crate of Fulmar that touches the kernel. Beside it only the vector kernels of `coding` have `unsafe`.
+//! The one crate of Fulmar that touches the kernel. Beside it only the vector kernels of `coding`
+//! have `unsafe`.
 //!
 //! It offers the kernel's facilities under the project's own names and types and decides nothing:
 //! what to send, when and over which path is settled above, in `proto`, `fulmar` and `lab`. Each

@@ -4,7 +4,8 @@ use std::io;
 
 use socket2::{Domain, Socket, Type};
 
-/// The largest buffers of a socket that need no capability, in bytes: `net.core.rmem_max` and `net.core.wmem_max`.
+/// The largest buffers of a socket that need no capability, in bytes: `net.core.rmem_max` and
+/// `net.core.wmem_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     /// What may come in while the process does not run.

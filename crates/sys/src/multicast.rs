@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockRef, Socket, Type};
 
-/// Binds a socket at a group's address and port, beside other programs of this host that do the same: each hears all.
+/// Binds a socket at a group's address and port, beside other programs of this host that do the
+/// same: each hears all.
 ///
 /// # Errors
 /// Those of `socket` and `bind`.
@@ -19,7 +20,8 @@ pub fn bind(group: SocketAddr) -> io::Result<UdpSocket> {
 /// Joins a group on the interface of a number; once more is no error.
 ///
 /// # Errors
-/// Those of the socket option: the interface is gone, or the system's limit of memberships is reached.
+/// Those of the socket option: the interface is gone, or the system's limit of memberships is
+/// reached.
 pub fn join(socket: &UdpSocket, group: IpAddr, interface: u32) -> io::Result<()> {
     let socket = SockRef::from(socket);
     let joined = match group {

@@ -1,8 +1,9 @@
 //! Network namespaces: a network stack of its own, with its own interfaces, addresses and sockets.
 //!
-//! Namespaces here have no name in the file system. They live as long as a descriptor, a process
-//! or a socket holds them, and their interfaces vanish with them, so that even a killed program
-//! leaves nothing behind. `interface_setup` puts interfaces into them; `isolate` gets the right to make them.
+//! Namespaces here have no name in the file system. They live as long as a descriptor, a process or
+//! a socket holds them, and their interfaces vanish with them, so that even a killed program leaves
+//! nothing behind. `interface_setup` puts interfaces into them; `isolate` gets the right to make
+//! them.
 
 use std::fs::{self, File};
 use std::io;

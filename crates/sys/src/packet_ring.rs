@@ -94,7 +94,8 @@ impl PacketRing {
         self.status(self.next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Shows the next frame to `work` and gives its slot back to the kernel; `None` when none waits.
+    /// Shows the next frame to `work` and gives its slot back to the kernel; `None` when none
+    /// waits.
     pub fn with_next<T>(&mut self, work: impl FnOnce(Frame<'_>) -> T) -> Option<T> {
         if !self.is_ready() {
             return None;
@@ -170,8 +171,8 @@ impl PacketRing {
         let header = unsafe { start.cast::<libc::tpacket2_hdr>().as_ref() };
         let (at, stored) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
         let stored = stored.min(self.frame_bytes.saturating_sub(at));
-        // SAFETY: `at + stored` lies within the slot, and so does the address, which the kernel puts
-        // 16-byte aligned right behind the header.
+        // SAFETY: `at + stored` lies within the slot, and so does the address, which the kernel
+        // puts 16-byte aligned right behind the header.
         let (bytes, address) = unsafe {
             let address_at = (size_of::<libc::tpacket2_hdr>()).next_multiple_of(16);
             (

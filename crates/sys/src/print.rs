@@ -1,7 +1,7 @@
 //! Standard output and standard error, whose readers may go away.
 //!
-//! `println!` panics where nobody reads any more, as behind `| head`. Nobody is told more than they want to read: that is
-//! no error, and a command's exit code does not change with it.
+//! `println!` panics where nobody reads any more, as behind `| head`. Nobody is told more than they
+//! want to read: that is no error, and a command's exit code does not change with it.
 
 use std::cell::Cell;
 use std::fmt::Display;

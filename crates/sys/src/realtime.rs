@@ -117,8 +117,9 @@ impl MachineAccount {
     }
 }
 
-/// Returns the processor time that a process has used since it started, its own and the kernel's for it, of all
-/// of its threads, to a hundredth of a second; `None` where there is no such process.
+/// Returns the processor time that a process has used since it started, its own and the kernel's
+/// for it, of all of its threads, to a hundredth of a second; `None` where there is no such
+/// process.
 pub fn processor_time(process: u32) -> Option<Duration> {
     processor_time_total(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
@@ -160,7 +161,8 @@ fn stolen_total(text: &str) -> Option<Duration> {
 }
 
 fn processor_time_total(text: &str) -> Option<Duration> {
-    // The name, in brackets, may hold anything; behind it utime and stime are the fields 14 and 15: proc(5).
+    // The name, in brackets, may hold anything; behind it utime and stime are the fields 14 and 15:
+    // proc(5).
     let (_, fields) = text.rsplit_once(')')?;
     let mut times = fields.split_ascii_whitespace().skip(11).map(str::parse::<u32>);
     let (user, system) = (times.next()?.ok()?, times.next()?.ok()?);

@@ -1,8 +1,10 @@
-//! By which way this host would send to an address, as the kernel's tables say, and whether somebody is there.
+//! By which way this host would send to an address, as the kernel's tables say, and whether
+//! somebody is there.
 //!
-//! `ip route get ADDRESS oif INTERFACE` does not say it: for a socket that is bound to an interface the kernel takes an address
-//! that no route leads to for a neighbour, and asks for it where nobody answers. So the route itself is asked for
-//! (`RTM_F_FIB_MATCH`), and where there is none, there is none.
+//! `ip route get ADDRESS oif INTERFACE` does not say it: for a socket that is bound to an interface
+//! the kernel takes an address that no route leads to for a neighbour, and asks for it where nobody
+//! answers. So the route itself is asked for (`RTM_F_FIB_MATCH`), and where there is none, there is
+//! none.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +15,8 @@ use crate::netlink::{Request, Socket, attributes, ip, u32_at};
 const ROUTE_HEADER: usize = 12;
 /// Size of `ndmsg`, which begins every message about a neighbour.
 const NEIGHBOUR_HEADER: usize = 12;
-/// Asks for the route, not for what would be done with a packet: linux/rtnetlink.h, since Linux 4.13.
+/// Asks for the route, not for what would be done with a packet: linux/rtnetlink.h, since Linux
+/// 4.13.
 const RTM_F_FIB_MATCH: u32 = 0x2000;
 /// Asks for the number of its table as well.
 const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
@@ -29,8 +32,8 @@ pub struct Way {
     pub table: u32,
 }
 
-/// Returns the route to an address: by the interface of this number, where one is given, and for packets from that address of
-/// ours; none where there is no such route, or one that refuses.
+/// Returns the route to an address: by the interface of this number, where one is given, and for
+/// packets from that address of ours; none where there is no such route, or one that refuses.
 ///
 /// # Errors
 /// Those of netlink: where nothing is known.
@@ -92,7 +95,8 @@ pub(crate) fn neighbour(body: &[u8]) -> Option<u16> {
     Some(u16::from_ne_bytes(body.get(8..10)?.try_into().ok()?))
 }
 
-/// Tells whether the kernel says that there is no route, or one that refuses (unreachable, prohibit, blackhole).
+/// Tells whether the kernel says that there is no route, or one that refuses (unreachable,
+/// prohibit, blackhole).
 fn is_none(error: &io::Error) -> bool {
     let none = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EACCES, libc::EINVAL, libc::ESRCH];
     error.raw_os_error().is_some_and(|code| none.contains(&code))

@@ -46,8 +46,9 @@ pub fn inside(name: &str) -> bool {
     false
 }
 
-/// Tells whether the kernel answers by ICMP, whichever processor it does so on; the test `name` is skipped where not. What its
-/// socket for answers has under way on one of them may be full of packets of namespaces that are long gone.
+/// Tells whether the kernel answers by ICMP, whichever processor it does so on; the test `name` is
+/// skipped where not. What its socket for answers has under way on one of them may be full of
+/// packets of namespaces that are long gone.
 pub fn kernel_answers(name: &str) -> bool {
     if env::var(INSIDE).is_ok_and(|inside| inside == name) {
         return true;
@@ -72,7 +73,8 @@ pub fn skip(name: &str, reason: &str) {
     let _ = std::io::stderr().write_all(format!("SKIPPED: {name}: {reason}\n").as_bytes());
 }
 
-/// Tells whether a datagram to a port that nobody has is answered; a free port may be another program's in the next moment.
+/// Tells whether a datagram to a port that nobody has is answered; a free port may be another
+/// program's in the next moment.
 fn is_refused() -> bool {
     (0..5).any(|_| {
         let ask = || -> std::io::Result<usize> {

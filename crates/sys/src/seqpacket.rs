@@ -23,7 +23,8 @@ use units::{Duration, Instant};
 use crate::arrival::{self, Arrival};
 use crate::poller::Interest;
 
-/// Tells whether a program listens at `path`, to sockets of any type; never blocks. One that is too busy to accept does.
+/// Tells whether a program listens at `path`, to sockets of any type; never blocks. One that is too
+/// busy to accept does.
 pub fn answers(path: &Path) -> bool {
     let Ok(address) = SocketAddrUnix::new(path) else { return false };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -159,7 +160,8 @@ impl Seqpacket {
         Ok(self.receive_stamped(buffer)?.0)
     }
 
-    /// Does the same, and says when the message was written, where the kernel was asked for that ([`arrival::stamp`]).
+    /// Does the same, and says when the message was written, where the kernel was asked for that
+    /// ([`arrival::stamp`]).
     ///
     /// # Errors
     /// Those of [`Seqpacket::receive`].

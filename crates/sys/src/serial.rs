@@ -3,8 +3,8 @@
 //! Nothing can overtake what waits in the driver, and at 57,600 baud its 4 kB take 0.7 s: so the
 //! writer asks how much waits there ([`Serial::queued`]) and holds the rest back.
 //!
-//! Two programs that read one port get a part of the bytes each, so a port is opened for one program alone. What others
-//! honour, and is honoured here:
+//! Two programs that read one port get a part of the bytes each, so a port is opened for one
+//! program alone. What others honour, and is honoured here:
 //!
 //! | | by whom |
 //! | --- | --- |
@@ -48,8 +48,8 @@ impl Serial {
     /// Opens the port raw, 8 data bits, no parity, one stop bit, and keeps other programs out.
     ///
     /// # Errors
-    /// `ResourceBusy` where another program has it for itself, in words with its name where that is known; those of `open` and
-    /// `tcsetattr`: no such device, not a terminal, an impossible speed.
+    /// `ResourceBusy` where another program has it for itself, in words with its name where that is
+    /// known; those of `open` and `tcsetattr`: no such device, not a terminal, an impossible speed.
     pub fn open(device: &Path, baud: u32, flow: FlowControl) -> io::Result<Self> {
         UucpLock::check(device)?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -141,7 +141,8 @@ impl AsFd for Serial {
 }
 
 impl Drop for Serial {
-    /// Lets others in: where another program has the port open as well, it stays as it is when we close it.
+    /// Lets others in: where another program has the port open as well, it stays as it is when we
+    /// close it.
     fn drop(&mut self) {
         let _ = ioctl_tiocnxcl(&self.port);
     }
@@ -200,7 +201,8 @@ impl AsFd for PseudoTerminal {
     }
 }
 
-/// Tells whether another program has the port for itself: a process with `CAP_SYS_ADMIN` opens it nevertheless.
+/// Tells whether another program has the port for itself: a process with `CAP_SYS_ADMIN` opens it
+/// nevertheless.
 fn is_exclusive(port: &OwnedFd) -> bool {
     let mut exclusive: libc::c_int = 0;
     // SAFETY: TIOCGEXCL writes one int, which outlives the call.
@@ -268,7 +270,8 @@ mod tests {
         flock(&other, FlockOperation::LockExclusive).unwrap();
         assert_eq!(refused(), io::ErrorKind::ResourceBusy);
         drop(other);
-        // Qt; a pseudo-terminal keeps the mark when its maker is gone, so there it counts for nothing.
+        // Qt; a pseudo-terminal keeps the mark when its maker is gone, so there it counts for
+        // nothing.
         let other: OwnedFd = open().into();
         assert!(is_pseudo(&other) && !is_exclusive(&other));
         ioctl_tiocexcl(&other).unwrap();

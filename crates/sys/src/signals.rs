@@ -1,5 +1,5 @@
-//! The signals that end a program or let it read its file again, as a file descriptor for its loop, and
-//! those that are sent to others.
+//! The signals that end a program or let it read its file again, as a file descriptor for its loop,
+//! and those that are sent to others.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -79,7 +79,8 @@ pub fn end_this_process() -> io::Result<()> {
     Ok(rustix::process::kill_process(this, rustix::process::Signal::TERM)?)
 }
 
-/// Asks the process that listens at the other end of a socket to read its configuration again (SIGHUP).
+/// Asks the process that listens at the other end of a socket to read its configuration again
+/// (SIGHUP).
 ///
 /// # Errors
 /// Those of `kill`: it takes the right to signal the process.

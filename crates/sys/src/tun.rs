@@ -20,8 +20,8 @@ const JOINED: usize = 64;
 /// The largest packet, and what a run of joined packets may grow to.
 const LARGEST: usize = 65_535;
 
-/// Settings of the kernel by which it would believe what comes out of the interface: other routers, another router for
-/// an address. Their value is 0.
+/// Settings of the kernel by which it would believe what comes out of the interface: other routers,
+/// another router for an address. Their value is 0.
 const BELIEFS: [&str; 3] = [
     "ipv6/conf/NAME/accept_ra",
     "ipv6/conf/NAME/accept_redirects",
@@ -82,8 +82,8 @@ impl Tun {
         self.index
     }
 
-    /// Sends packets for `destination` to this interface; the route ends with the interface. Returns whether there was
-    /// none yet.
+    /// Sends packets for `destination` to this interface; the route ends with the interface.
+    /// Returns whether there was none yet.
     ///
     /// # Errors
     /// Those of netlink.
@@ -115,8 +115,9 @@ impl Tun {
         interface_setup::set_mtu(&self.name()?, mtu)
     }
 
-    /// Keeps the kernel from believing what comes out of the interface about routers and routes; returns the settings that
-    /// were otherwise, and are not any more. Where /proc may not be written, as under the unit, they stay.
+    /// Keeps the kernel from believing what comes out of the interface about routers and routes;
+    /// returns the settings that were otherwise, and are not any more. Where /proc may not be
+    /// written, as under the unit, they stay.
     pub fn distrust(&self) -> Vec<String> {
         self.name().map(|name| distrust(&name)).unwrap_or_default()
     }

@@ -32,7 +32,7 @@ const BPF_RETURN: u16 = 0x06;
 pub struct UdpOptions {
     /// Local address; port 0 lets the kernel choose.
     pub local: SocketAddr,
-    /// Whether a socket of IPv6's unspecified address carries IPv4 as well, under IPv4's own addresses.
+    /// Whether a socket of IPv6's unspecified address carries IPv4 too, under IPv4's addresses.
     pub both_families: bool,
     /// Interface that all datagrams come from and leave by (`SO_BINDTODEVICE`).
     pub interface: Option<String>,
@@ -42,7 +42,8 @@ pub struct UdpOptions {
     pub receive_buffer: usize,
     /// Whether equal datagrams may be sent as one (GSO) where the kernel is known to do it right.
     pub segmentation: bool,
-    /// Whether [`UdpSocket::beside`] may open more sockets of the same address, where the kernel lets it.
+    /// Whether [`UdpSocket::beside`] may open more sockets of the same address, where the kernel
+    /// lets it.
     pub shared: bool,
 }
 
@@ -179,8 +180,8 @@ impl UdpSocket {
         Ok(Self { segmentation: self.segmentation, ..Self::of(socket, state) })
     }
 
-    /// Tells whether other sockets may have this one's address: it was opened as `shared`, and the kernel gives it
-    /// all that comes in for them.
+    /// Tells whether other sockets may have this one's address: it was opened as `shared`, and the
+    /// kernel gives it all that comes in for them.
     pub fn may_share(&self) -> bool {
         self.receives_all
     }
@@ -345,11 +346,12 @@ fn refuse_taken(options: &UdpOptions) -> io::Result<()> {
     unbound(options)?.bind(&options.local.into())
 }
 
-/// Lets the first socket of an address have everything that comes in for it; returns whether the kernel can do that.
+/// Lets the first socket of an address have everything that comes in for it; returns whether the
+/// kernel can do that.
 ///
-/// Where it cannot (emulations of Linux, such as qemu's of programs), what comes in would be spread over all sockets of
-/// the address and be lost in those that only send. So there this one has to stay alone: it still reaches everybody,
-/// but a host that does not answer may hold up the others.
+/// Where it cannot (emulations of Linux, such as qemu's of programs), what comes in would be spread
+/// over all sockets of the address and be lost in those that only send. So there this one has to
+/// stay alone: it still reaches everybody, but a host that does not answer may hold up the others.
 fn receive_for_all(socket: &Socket) -> io::Result<bool> {
     let first = libc::sock_filter { code: BPF_RETURN, jt: 0, jf: 0, k: 0 };
     let mut program = [first];

@@ -1,8 +1,8 @@
-//! Lock files of serial ports, `LCK..ttyUSB0`, older than the kernel's own means and still looked at: QGroundControl and
-//! everything else with Qt's `QSerialPort`, minicom, pppd.
+//! Lock files of serial ports, `LCK..ttyUSB0`, older than the kernel's own means and still looked
+//! at: QGroundControl and everything else with Qt's `QSerialPort`, minicom, pppd.
 //!
-//! The first line has the number of the process. Qt writes the program's and the host's name below it, and does not take a
-//! number for alive that belongs to a program of another name: so do we.
+//! The first line has the number of the process. Qt writes the program's and the host's name below
+//! it, and does not take a number for alive that belongs to a program of another name: so do we.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -15,7 +15,8 @@ const FOLDERS: [&str; 2] = ["/run/lock", "/var/lock"];
 /// Bytes read of a lock file: a few short lines.
 const LARGEST: u64 = 1_024;
 
-/// A lock file of ours, which goes with it; or none, where this process may make none: it is a courtesy.
+/// A lock file of ours, which goes with it; or none, where this process may make none: it is a
+/// courtesy.
 #[derive(Debug)]
 pub(crate) struct UucpLock(Option<PathBuf>);
 
@@ -125,7 +126,8 @@ mod tests {
         assert!(busy.to_string().contains(&format!("process {}", std::process::id())), "{busy}");
         drop(lock);
         assert!(!file.exists());
-        // Without a name, by the number alone; of a program that is gone; of another one with its number; of nonsense.
+        // Without a name, by the number alone; of a program that is gone; of another one with its
+        // number; of nonsense.
         let own = std::process::id();
         for (text, is_honoured) in [
             (format!("{own:10}\n"), true),

@@ -1,12 +1,13 @@
-//! A kernel that cannot steer datagrams to one of several sockets, as emulations of Linux cannot: played by a filter of
-//! system calls, on one thread.
+//! A kernel that cannot steer datagrams to one of several sockets, as emulations of Linux cannot:
+//! played by a filter of system calls, on one thread.
 
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 
 use fulmar_sys::udp::{UdpOptions, UdpSocket};
 
-/// Answers `SO_ATTACH_REUSEPORT_CBPF` with `ENOPROTOOPT` from now on, on this thread and those that it starts.
+/// Answers `SO_ATTACH_REUSEPORT_CBPF` with `ENOPROTOOPT` from now on, on this thread and those that
+/// it starts.
 fn refuse_steering() -> io::Result<()> {
     let step = |code: u32, jt, jf, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -26,7 +27,8 @@ fn refuse_steering() -> io::Result<()> {
         step(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the first call takes numbers alone; the second reads the program, which lives during it.
+    // SAFETY: the first call takes numbers alone; the second reads the program, which lives during
+    // it.
     let set = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0

@@ -10,7 +10,8 @@ pub enum Flavour {
     Asran,
     /// ASRAN over the kernel's CUBIC.
     AsranCubic,
-    /// The paper's own hook over CUBIC, an ablation: the window jumps back without having been reduced.
+    /// The paper's own hook over CUBIC, an ablation: the window jumps back without having been
+    /// reduced.
     AsranJump,
     /// ASRAN over NewReno that tells a full queue from a bad link by the delay.
     AsranDelay,

@@ -1,12 +1,15 @@
-//! ASRAN [ASRAN §3.2] for the TCP of an unmodified Linux kernel: BPF congestion controls and their loader.
+//! ASRAN [ASRAN §3.2] for the TCP of an unmodified Linux kernel: BPF congestion controls and their
+//! loader.
 //!
-//! The algorithm itself is in `bpf/asran.bpf.c`, which also says what it does and where it departs from the paper.
-//! This crate embeds the compiled object, and registers its algorithms with the running kernel: for good
-//! ([`install`], [`remove`], [`status`]), or while a value lives ([`Loaded`]). Not the controller of our own
-//! transport: that is `proto::congestion`, compared with this one through `replay`.
+//! The algorithm itself is in `bpf/asran.bpf.c`, which also says what it does and where it departs
+//! from the paper. This crate embeds the compiled object, and registers its algorithms with the
+//! running kernel: for good ([`install`], [`remove`], [`status`]), or while a value lives
+//! ([`Loaded`]). Not the controller of our own transport: that is `proto::congestion`, compared
+//! with this one through `replay`.
 //!
-//! Once registered, every program chooses an algorithm by its name: with `setsockopt(TCP_CONGESTION)`, or for a
-//! whole network namespace by the sysctl `net.ipv4.tcp_congestion_control`.
+//! Once registered, every program chooses an algorithm by its name: with
+//! `setsockopt(TCP_CONGESTION)`, or for a whole network namespace by the sysctl
+//! `net.ipv4.tcp_congestion_control`.
 
 mod error;
 mod flavour;

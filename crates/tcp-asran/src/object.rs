@@ -34,7 +34,8 @@ const VERIFIERS_LOG: &str = "PROG LOAD LOG --";
 /// How the loader says that the kernel lacks a type, or a function such as those of CUBIC.
 const LACKS: [&str; 2] = ["is not found in kernel BTF", "not found in kernel or module BTFs"];
 
-/// What the loader has said since the last call of [`listen`]. It speaks through a function without a context.
+/// What the loader has said since the last call of [`listen`]. It speaks through a function without
+/// a context.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
 /// What to load besides the algorithms.
@@ -64,13 +65,15 @@ pub(crate) fn check_kernel() -> Result<(), Error> {
     Ok(())
 }
 
-/// Loads the object with these flavours, their names extended by `suffix`. Nothing is registered yet.
+/// Loads the object with these flavours, their names extended by `suffix`. Nothing is registered
+/// yet.
 pub(crate) fn load(flavours: &[Flavour], suffix: &str, extras: Extras) -> Result<Object, Error> {
     check_kernel()?;
     load_bytes(OBJECT, flavours, suffix, extras)
 }
 
-/// Registers one flavour of a loaded object; it stays for as long as the link, or a pin of it, lives.
+/// Registers one flavour of a loaded object; it stays for as long as the link, or a pin of it,
+/// lives.
 pub(crate) fn register(object: &mut Object, flavour: Flavour, name: &str) -> Result<Link, Error> {
     listen();
     let mut map = object.maps_mut().find(|map| map.name() == flavour.name()).ok_or_else(|| {
@@ -126,7 +129,8 @@ pub(crate) fn full_name(flavour: Flavour, suffix: &str) -> Result<String, Error>
     }
 }
 
-/// Identifies the embedded object: two programs with the same value would register the same algorithms.
+/// Identifies the embedded object: two programs with the same value would register the same
+/// algorithms.
 pub(crate) fn version() -> String {
     // FNV-1a, 64 bits: tells builds apart; it need not withstand an attacker.
     let hash = OBJECT.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
@@ -273,7 +277,8 @@ mod tests {
         if !is_built() || !privileges::suffice() {
             return println!("SKIPPED: what_the_verifier_refuses: no object, or no privileges");
         }
-        // r6 = *(u64 *)(r1 + 0), with which a hook fetches its socket, becomes r6 = r8, which nobody has set: EACCES.
+        // r6 = *(u64 *)(r1 + 0), with which a hook fetches its socket, becomes r6 = r8, which
+        // nobody has set: EACCES.
         let (good, bad) = ([0x79, 0x16, 0, 0, 0, 0, 0, 0], [0xbf, 0x86, 0, 0, 0, 0, 0, 0]);
         let mut bytes = OBJECT.to_vec();
         for at in (0..bytes.len() - 8).step_by(8) {

@@ -1,4 +1,5 @@
-//! The files in the BPF file system that keep algorithms registered after the program that installed them has ended.
+//! The files in the BPF file system that keep algorithms registered after the program that
+//! installed them has ended.
 //!
 //! ```text
 //! /sys/fs/bpf/fulmar/tcp-<version of the object>/<flavour>      the registration of a flavour
@@ -211,7 +212,8 @@ fn named(folder: &Path, begin: &'static str) -> impl Iterator<Item = PathBuf> {
     entries.filter(is_one).map(|entry| entry.path())
 }
 
-/// Names the network namespace of the calling thread by the number of its file, which lives as long as it does.
+/// Names the network namespace of the calling thread by the number of its file, which lives as long
+/// as it does.
 fn default_name() -> String {
     let number = fs::metadata("/proc/thread-self/ns/net").map_or(0, |namespace| namespace.ino());
     format!("{DEFAULT}{number}")

@@ -28,7 +28,8 @@ fn has_capabilities(status: &str) -> bool {
     has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON) && has(CAP_NET_ADMIN))
 }
 
-/// Reads `/proc/self/uid_map`: in a user namespace of its own, capabilities are worth nothing to BPF.
+/// Reads `/proc/self/uid_map`: in a user namespace of its own, capabilities are worth nothing to
+/// BPF.
 fn is_of_the_machine(uid_map: &str) -> bool {
     let fields: Vec<&str> = uid_map.split_whitespace().collect();
     fields == ["0", "0", "4294967295"]

@@ -1,4 +1,5 @@
-//! `asran_delay`, step by step, as the kernel runs it: what it makes of a loss with and without a queue.
+//! `asran_delay`, step by step, as the kernel runs it: what it makes of a loss with and without a
+//! queue.
 
 use fulmar_tcp_asran::{Error, Event, Flavour, Snapshot, replay};
 

@@ -48,7 +48,8 @@ fn second_loss_reduces_first_and_slow_starts_back() {
     let back = [Event::Ack { packets: 25 }, Event::Ack { packets: 20 }];
     let events = start(40, &[&first[..], &second[..], &back[..]].concat());
     let Some(steps) = run(name, Flavour::Asran, &events) else { return };
-    // Loss at 20: reduced to 10 while recovery lasts, then ssthresh 40 = the window of the first loss.
+    // Loss at 20: reduced to 10 while recovery lasts, then ssthresh 40 = the window of the first
+    // loss.
     let second = [of(20, 20, 40), of(10, 10, 20), of(10, 40, 20)];
     assert_eq!(steps[3..6], second);
     assert_eq!(steps[6..], [of(35, 40, 20), of(40, 40, 20)]);

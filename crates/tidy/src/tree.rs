@@ -26,7 +26,8 @@ pub(crate) struct File {
 }
 
 impl Tree {
-    /// Reads every text file that git tracks below `root`, and the new ones that it does not ignore.
+    /// Reads every text file that git tracks below `root`, and the new ones that it does not
+    /// ignore.
     pub(crate) fn read(root: &Path) -> Result<Tree, String> {
         let listed = git(root, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
         let mut paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();

@@ -1,11 +1,12 @@
 //! Values that are read as if they stood in the file: what an experiment varies.
 //!
-//! A change is made in the tree before anything reads it, so that whoever reads the file checks it as
-//! it checks what is written there. Its key is a path:
+//! A change is made in the tree before anything reads it, so that whoever reads the file checks it
+//! as it checks what is written there. Its key is a path:
 //!
 //! ```text
 //! seconds                        a key of the file itself
-//! link.wifi.loss                 of [[link]], that one whose name is wifi, else the only one whose kind is
+//! link.wifi.loss                 of [[link]], that one whose name is wifi, else the only one whose
+//!                                kind is
 //! link.wifi.outage.0.start_s     the first one [[link.outage]], which has neither
 //! link.wifi.from_drone.loss      of [link.from_drone], which is made where there is none
 //! ```

@@ -1,7 +1,8 @@
-//! What to write instead of a line that is no TOML: a parser says what it expected, not what somebody meant.
+//! What to write instead of a line that is no TOML: a parser says what it expected, not what
+//! somebody meant.
 
-/// Returns the key of a line that cannot be read, and how it was meant, as the end of a mistake; both empty where
-/// nothing is known.
+/// Returns the key of a line that cannot be read, and how it was meant, as the end of a mistake;
+/// both empty where nothing is known.
 pub(crate) fn of_line(text: &str, line: usize) -> (String, String) {
     let at = line.checked_sub(1).and_then(|at| text.lines().nth(at)).unwrap_or_default().trim();
     if let Some(hint) = of_heading(text, at) {

@@ -123,7 +123,8 @@ pub fn read_changed<T>(
     Ok(value.expect("a file that cannot be used has a mistake"))
 }
 
-/// Returns a text as one line that steers no terminal: names come from files, where they may hold anything.
+/// Returns a text as one line that steers no terminal: names come from files, where they may hold
+/// anything.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -142,7 +143,8 @@ pub fn closest<'w>(word: &str, words: &[&'w str]) -> Option<&'w str> {
     best.filter(|(likeness, _)| *likeness > ALIKE).map(|(_, word)| word)
 }
 
-/// Asks whether the closest of some words was meant, in the end of a mistake; empty where none is close.
+/// Asks whether the closest of some words was meant, in the end of a mistake; empty where none is
+/// close.
 pub fn did_you_mean(word: &str, words: &[&str]) -> String {
     closest(word, words).map_or(String::new(), |known| format!("; did you mean {known}?"))
 }

@@ -183,7 +183,8 @@ impl<'d> Section<'d> {
         self.within(key, range, &expected)
     }
 
-    /// Reads a finite number that may have a fraction; `expected` names it, its range and an example.
+    /// Reads a finite number that may have a fraction; `expected` names it, its range and an
+    /// example.
     pub fn within(&self, key: &str, range: RangeInclusive<f64>, expected: &str) -> Option<f64> {
         let found = self.find(key)?;
         let number = fraction(found.value).filter(|number| range.contains(number));

@@ -7,9 +7,9 @@ use core::time::{Duration as Std, TryFromFloatSecsError};
 
 /// Counts nanoseconds, up to 584 years.
 ///
-/// It has the names and figures of [`core::time::Duration`], which it is made from and becomes at the edge
-/// of the system, in half the size: every packet is judged by a dozen of them. Arithmetic saturates
-/// instead of panicking.
+/// It has the names and figures of [`core::time::Duration`], which it is made from and becomes at
+/// the edge of the system, in half the size: every packet is judged by a dozen of them. Arithmetic
+/// saturates instead of panicking.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 

@@ -68,8 +68,8 @@ impl Rate {
     }
 }
 
-/// Returns `value · by / per`, in 128 bits only where 64 do not hold it: this is asked several times
-/// for each packet.
+/// Returns `value · by / per`, in 128 bits only where 64 do not hold it: this is asked several
+/// times for each packet.
 #[inline]
 fn scale(value: u64, by: u64, per: u64) -> u64 {
     match value.checked_mul(by) {

@@ -1,9 +1,9 @@
 //! Sends messages from a drone to its station over a link that loses a tenth of all packets.
 //!
-//! A pair of sessions is all that a program needs to try something. The link is emulated and time is
-//! virtual, so that it ends at once and prints the same every time. What moves the datagrams of an
-//! endpoint is `src/driver.rs`; with sockets and a clock in the place of [`netem::World`] it is a
-//! daemon.
+//! A pair of sessions is all that a program needs to try something. The link is emulated and time
+//! is virtual, so that it ends at once and prints the same every time. What moves the datagrams of
+//! an endpoint is `src/driver.rs`; with sockets and a clock in the place of [`netem::World`] it is
+//! a daemon.
 //!
 //! ```text
 //! cargo run -p fulmar-world --example messages

@@ -75,7 +75,8 @@ impl Driver {
         Self { endpoint, session: Some(session), sockets }
     }
 
-    /// Makes the end at a side of relays, over which the drone begins a session; its owner drives what it sends.
+    /// Makes the end at a side of relays, over which the drone begins a session; its owner drives
+    /// what it sends.
     ///
     /// # Panics
     /// Never: a fresh session has room for a path.

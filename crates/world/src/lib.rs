@@ -1,7 +1,8 @@
 //! Sessions of Fulmar as hosts of [`netem::World`]: the one driver of an endpoint in virtual time.
 //!
 //! ```text
-//! Driver         an endpoint and its sockets: what the daemon's loop does, without sockets and a clock
+//! Driver         an endpoint and its sockets: what the daemon's loop does, without sockets and a
+//!                clock
 //! SessionHost    a driver and its applications: packets in, packets out
 //! DatagramHost   plain datagrams over the first link, to compare with
 //! RelayGroup     gateways and relays, and a session over them

@@ -291,8 +291,9 @@ pub fn two_links(first: &str, second: &str, dies_s: Option<f64>) -> String {
     )
 }
 
-/// Returns the trace of rates that is named by its rates in Mbit/s, one for each second: `12,12,0.6`; or that of
-/// losses or delays, each with the time from which it holds: `loss 0:0.01,60:0.2`, `delay_ms 0:10,60:100`.
+/// Returns the trace of rates that is named by its rates in Mbit/s, one for each second:
+/// `12,12,0.6`; or that of losses or delays, each with the time from which it holds: `loss
+/// 0:0.01,60:0.2`, `delay_ms 0:10,60:100`.
 fn rates_by_name(name: &str) -> Result<String, String> {
     if let Some((column @ ("loss" | "delay_ms"), steps)) = name.split_once(' ') {
         return Ok(format!("time_s,{column}\n{}\n", steps.replace(',', "\n").replace(':', ",")));

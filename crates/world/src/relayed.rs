@@ -1,11 +1,12 @@
-//! Nodes of relayed links in the world: what the daemon does with a gateway and a relay's sockets, without sockets.
+//! Nodes of relayed links in the world: what the daemon does with a gateway and a relay's sockets,
+//! without sockets.
 //!
 //! ```text
 //! Post      a node and its interfaces: frames in, frames out, each to everybody on its network
 //! Gateway   a post beside an endpoint: datagrams in, datagrams out, and what became of them
 //! ```
-//! Which network is whose follows from the scenario: the one that the station is on is the wire on the ground, the
-//! drone's that in the air, and the one of the others the radio between them.
+//! Which network is whose follows from the scenario: the one that the station is on is the wire on
+//! the ground, the drone's that in the air, and the one of the others the radio between them.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,8 +66,8 @@ pub(crate) enum Member {
 }
 
 impl RelayGroup {
-    /// Makes the hosts of a group with a session between its gateways, which begins when the world does, in the order of
-    /// the scenario; the same seed gives the same keys.
+    /// Makes the hosts of a group with a session between its gateways, which begins when the world
+    /// does, in the order of the scenario; the same seed gives the same keys.
     ///
     /// # Errors
     /// When the scenario's networks are not two wires and a radio, or its hosts no group.
@@ -173,7 +174,8 @@ impl Gateway {
         }
     }
 
-    /// Gives the gateway what the session has for it while there is room, and writes the next frame for the wire.
+    /// Gives the gateway what the session has for it while there is room, and writes the next frame
+    /// for the wire.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! One end of a session in the world, and the applications at it.
 //!
-//! The drone initiates and opens a path on each of its interfaces; the station answers. Which source
-//! of the endpoint a packet comes from is its owner's affair.
+//! The drone initiates and opens a path on each of its interfaces; the station answers. Which
+//! source of the endpoint a packet comes from is its owner's affair.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -59,7 +59,8 @@ impl SessionHost {
         self.driver.endpoint.status(now, self.driver.session?)
     }
 
-    /// Says how the operator wants the path on an interface to be used, at the drone's end; the station is told.
+    /// Says how the operator wants the path on an interface to be used, at the drone's end; the
+    /// station is told.
     pub fn use_path(&mut self, now: Instant, interface: u8, usage: PathUse) {
         if let Some(session) = self.driver.session {
             // The drone opens a path on each interface, in their order.

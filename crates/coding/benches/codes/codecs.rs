@@ -1,5 +1,5 @@
-//! Whole codecs over blocks: encode and recode one symbol; decode a block with none, one in eight and all
-//! of its source symbols lost. Bytes are those of the block.
+//! Whole codecs over blocks: encode and recode one symbol; decode a block with none, one in eight
+//! and all of its source symbols lost. Bytes are those of the block.
 
 use criterion::Criterion;
 use fulmar_coding::CoefficientKey;

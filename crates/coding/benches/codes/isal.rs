@@ -26,7 +26,8 @@ pub(crate) struct Job<'a> {
 impl IsaL {
     /// Opens the library, if it is installed.
     pub(crate) fn open() -> Option<Self> {
-        // SAFETY: a library of C functions without initialisers; each symbol has the type of isa-l.h.
+        // SAFETY: a library of C functions without initialisers; each symbol has the type of
+        // isa-l.h.
         unsafe {
             let library = libc::dlopen(c"libisal.so.2".as_ptr(), libc::RTLD_NOW);
             if library.is_null() {

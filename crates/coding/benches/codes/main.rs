@@ -1,8 +1,9 @@
-//! Kernels and codecs against the crate `rlnc` and ISA-L, in the same run: `cargo bench -p fulmar-coding`.
+//! Kernels and codecs against the crate `rlnc` and ISA-L, in the same run: `cargo bench -p
+//! fulmar-coding`.
 //!
-//! ISA-L is opened at run time (`libisal.so.2`, Debian's libisal2); where it is absent its rows are left
-//! out and the run says so. A memcpy of the same bytes stands beside everything. The figures of
-//! `docs/coding.md` are the medians that this prints.
+//! ISA-L is opened at run time (`libisal.so.2`, Debian's libisal2); where it is absent its rows are
+//! left out and the run says so. A memcpy of the same bytes stands beside everything. The figures
+//! of `docs/coding.md` are the medians that this prints.
 
 mod codecs;
 mod isal;

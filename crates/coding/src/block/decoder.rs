@@ -6,8 +6,8 @@ use crate::elimination::{Column, Elimination};
 use crate::error::Error;
 use crate::outcome::Outcome;
 
-/// Receives source, repair and recoded symbols of a block in any order and decodes each source symbol
-/// as soon as what has arrived determines it.
+/// Receives source, repair and recoded symbols of a block in any order and decodes each source
+/// symbol as soon as what has arrived determines it.
 ///
 /// ```
 /// use fulmar_coding::{CoefficientKey, Outcome, block::{Decoder, Encoder}};
@@ -105,8 +105,8 @@ impl Decoder {
         self.decoded.pop()
     }
 
-    /// Returns how many symbols from the first on are *seen* in the sense of [LRT §III-C]: decoded, or
-    /// leading an equation of their own.
+    /// Returns how many symbols from the first on are *seen* in the sense of [LRT §III-C]: decoded,
+    /// or leading an equation of their own.
     pub fn seen(&self) -> usize {
         let seen = |&index: &usize| {
             self.elimination.column(index) == Column::Known || self.elimination.is_pivot(index)

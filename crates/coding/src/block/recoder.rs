@@ -9,8 +9,9 @@ use crate::slab::Slab;
 
 /// Keeps the innovative symbols that it has heard of a block, and makes fresh combinations of them.
 ///
-/// At most k symbols are kept, as they came; only their coefficients are eliminated, to tell whether
-/// a symbol is innovative. Combinations carry explicit coefficient vectors of k coefficients.
+/// At most k symbols are kept, as they came; only their coefficients are eliminated, to tell
+/// whether a symbol is innovative. Combinations carry explicit coefficient vectors of k
+/// coefficients.
 ///
 /// ```
 /// use fulmar_coding::{CoefficientKey, Outcome, block::Recoder};

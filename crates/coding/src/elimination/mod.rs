@@ -13,8 +13,9 @@
 //! turns out to be redundant never costs more than its coefficients.
 //!
 //! An equation that comes in costs two operations on the matrix `T R`: one subtracts all rows from
-//! it, each multiplied by the equation's coefficient at that row's pivot; the other subtracts it from
-//! all rows, multiplied by theirs at its own. Both skip the cache lines in which every row is zero.
+//! it, each multiplied by the equation's coefficient at that row's pivot; the other subtracts it
+//! from all rows, multiplied by theirs at its own. Both skip the cache lines in which every row is
+//! zero.
 //!
 //! The window decoder uses the columns as a ring: the owner says where the order starts.
 //!
@@ -173,8 +174,8 @@ impl Elimination {
         self.unknown[bytes].iter().fold(0, |any, mask| any | mask) != 0
     }
 
-    /// Lends the coefficients of the next equation, one for each column, zero at first, for the owner to
-    /// fill.
+    /// Lends the coefficients of the next equation, one for each column, zero at first, for the
+    /// owner to fill.
     pub(crate) fn incoming_mut(&mut self) -> &mut [u8] {
         let row = self.rows.row_mut(self.count);
         row.fill(0);
@@ -186,8 +187,8 @@ impl Elimination {
         self.recovered.pop()
     }
 
-    /// Takes a symbol as it is. The column must be unknown, the symbol not too long. `origin` is the
-    /// first column in the source's order, or any below the first unknown one.
+    /// Takes a symbol as it is. The column must be unknown, the symbol not too long. `origin` is
+    /// the first column in the source's order, or any below the first unknown one.
     pub(crate) fn learn(&mut self, column: usize, symbol: &[u8], origin: usize) {
         self.payloads.store(column, symbol);
         self.symbol_lines[column] = lines_of(symbol);
@@ -199,8 +200,8 @@ impl Elimination {
         }
     }
 
-    /// Takes an equation whose coefficients stand in [`Elimination::incoming_mut`]; none of them may
-    /// belong to a column that was given up. `origin` as in [`Elimination::learn`].
+    /// Takes an equation whose coefficients stand in [`Elimination::incoming_mut`]; none of them
+    /// may belong to a column that was given up. `origin` as in [`Elimination::learn`].
     pub(crate) fn insert(&mut self, payload: &[u8], origin: usize) -> Outcome {
         let slot = self.count;
         if slot == self.place.len() {
@@ -419,7 +420,8 @@ impl Elimination {
         self.kernel.scatter(rows, stride, row, factors, self.lines);
     }
 
-    /// Finds out which rows are ready now that the column at byte `at` is known, which may have led one.
+    /// Finds out which rows are ready now that the column at byte `at` is known, which may have led
+    /// one.
     fn drop_column(&mut self, at: usize, led: bool, origin: usize) {
         self.ready.clear();
         if led {

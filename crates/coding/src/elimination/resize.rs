@@ -24,9 +24,9 @@ impl Elimination {
         self.place.len()
     }
 
-    /// Changes how many columns and repair symbols there is room for. Of the columns, which are a ring
-    /// before and after, those of `ids` are kept; no equation speaks of another. Nothing waits in
-    /// [`Elimination::poll_recovered`].
+    /// Changes how many columns and repair symbols there is room for. Of the columns, which are a
+    /// ring before and after, those of `ids` are kept; no equation speaks of another. Nothing waits
+    /// in [`Elimination::poll_recovered`].
     pub(crate) fn resize(&mut self, columns: usize, slots: usize, ids: Range<u64>) {
         let mut to = Self::new(columns, slots, self.payloads.row_bytes());
         for (from, at, len) in pieces(ids.clone(), self.columns, columns) {
@@ -76,8 +76,9 @@ impl Elimination {
     }
 }
 
-/// Splits a range of ids into pieces that lie together both in a ring of `old` columns and in one of `new`:
-/// where they begin in the one and in the other, and how long they are. The sizes are powers of two.
+/// Splits a range of ids into pieces that lie together both in a ring of `old` columns and in one
+/// of `new`: where they begin in the one and in the other, and how long they are. The sizes are
+/// powers of two.
 fn pieces(ids: Range<u64>, old: usize, new: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let least = old.min(new) as u64;
     let mut next = ids.start;

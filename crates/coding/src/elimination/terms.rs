@@ -1,4 +1,5 @@
-//! What symbols are made of when they are decoded: payloads, each with its factor in up to four symbols.
+//! What symbols are made of when they are decoded: payloads, each with its factor in up to four
+//! symbols.
 
 use crate::gf256::{Kernel, Within};
 use crate::slab::Slab;
@@ -42,8 +43,8 @@ impl Terms {
         self.count += 1;
     }
 
-    /// Adds the payloads that begin at byte `row` and every `stride` bytes from there, a word of them:
-    /// a byte of each of `words` for each.
+    /// Adds the payloads that begin at byte `row` and every `stride` bytes from there, a word of
+    /// them: a byte of each of `words` for each.
     #[inline]
     pub(super) fn push_word<const R: usize>(&mut self, row: usize, stride: usize, words: [u64; R]) {
         let rows = self.rows[self.count..].first_chunk_mut().expect("a word more than there are");

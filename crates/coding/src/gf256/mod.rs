@@ -1,8 +1,8 @@
 //! GF(2⁸) and its kernels: multiply-add of rows of bytes, at the speed that the processor allows.
 //!
 //! An element is a byte; addition is XOR; multiplication is that of polynomials over GF(2) modulo
-//! x⁸ + x⁴ + x³ + x² + 1 (0x11D), the field of [RFC 8681 §3.7.1] and of most storage libraries. Every
-//! operation on rows comes down to one: for destination rows d and source rows s,
+//! x⁸ + x⁴ + x³ + x² + 1 (0x11D), the field of [RFC 8681 §3.7.1] and of most storage libraries.
+//! Every operation on rows comes down to one: for destination rows d and source rows s,
 //!
 //! ```text
 //! row[d] ← (row[d]) + Σ_s coefficient[s, d] · row[s]

@@ -5,15 +5,15 @@ use std::sync::LazyLock;
 /// The reduction polynomial x⁸ + x⁴ + x³ + x² + 1 without its leading term.
 const POLYNOMIAL: u8 = 0x1d;
 
-/// `PRODUCTS[a][b]` = a·b: 64 KiB, read by the scalar kernel and for single coefficients. A program would carry them in
-/// its file, so they are computed where they are first needed.
+/// `PRODUCTS[a][b]` = a·b: 64 KiB, read by the scalar kernel and for single coefficients. A program
+/// would carry them in its file, so they are computed where they are first needed.
 pub(super) static PRODUCTS: LazyLock<Box<[[u8; 256]; 256]>> = LazyLock::new(products);
 
 /// `INVERSES[a]` = a⁻¹; zero for zero.
 pub(super) static INVERSES: [u8; 256] = inverses();
 
-/// The products of a coefficient with the sixteen low nibbles, then with the sixteen high ones: what
-/// a vector look-up by nibble needs. `NIBBLES.0[c][n]` = c·n, `NIBBLES.0[c][16 + n]` = c·16n.
+/// The products of a coefficient with the sixteen low nibbles, then with the sixteen high ones:
+/// what a vector look-up by nibble needs. `NIBBLES.0[c][n]` = c·n, `NIBBLES.0[c][16 + n]` = c·16n.
 pub(super) static NIBBLES: Aligned<[[u8; 32]; 256]> = Aligned(nibbles());
 
 /// Multiplication by a coefficient as a matrix over GF(2), in the order of `gf2p8affineqb`: byte
@@ -110,7 +110,8 @@ mod tests {
     use super::*;
 
     /// `gf2p8affineqb` bit by bit, as its manual defines it: bit i of the product is the parity of
-    /// the source byte masked by byte 7 − i of the matrix, plus bit i of an immediate that is 0 here.
+    /// the source byte masked by byte 7 − i of the matrix, plus bit i of an immediate that is 0
+    /// here.
     fn affine(matrix: u64, source: u8) -> u8 {
         let matrix = matrix.to_le_bytes();
         (0..8).fold(0, |product, i| {

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Symbols below `released` are kept as long as nothing newer needs their place: the sender learns
-//! late what has arrived, and until then its repair symbols still contain it. Memory is taken as symbols
-//! come; an owner who knows that old ones are not needed any more gives theirs back ([`Decoder::forget`]).
+//! late what has arrived, and until then its repair symbols still contain it. Memory is taken as
+//! symbols come; an owner who knows that old ones are not needed any more gives theirs back
+//! ([`Decoder::forget`]).
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -78,8 +79,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Makes a decoder that holds up to `capacity` symbols, rounded up to a power of two, of at most
-    /// `symbol_bytes`, and as many repair symbols, but at most [`MAX_REPAIRS`].
+    /// Makes a decoder that holds up to `capacity` symbols, rounded up to a power of two, of at
+    /// most `symbol_bytes`, and as many repair symbols, but at most [`MAX_REPAIRS`].
     ///
     /// Give it twice the sender's capacity or more: repair symbols still contain what was decoded
     /// up to a round trip ago.
@@ -252,7 +253,8 @@ impl Decoder {
         self.elimination.count()
     }
 
-    /// Lists the ids of a range that are neither decoded nor given up, as far as the window reaches.
+    /// Lists the ids of a range that are neither decoded nor given up, as far as the window
+    /// reaches.
     pub fn missing(&self, range: Range<u64>) -> Missing<'_> {
         let end = range.end.min(self.floor + self.most);
         Missing { decoder: self, ids: range.start.max(self.next_in_order)..end }
@@ -263,8 +265,8 @@ impl Decoder {
         self.most as usize
     }
 
-    /// Forgets the released symbols below `id`, which no repair symbol that is still to come contains, and
-    /// gives memory back that the others do not need.
+    /// Forgets the released symbols below `id`, which no repair symbol that is still to come
+    /// contains, and gives memory back that the others do not need.
     pub fn forget(&mut self, id: u64) {
         self.elimination.rest();
         self.raise_floor(id.min(self.released).min(self.floor + self.capacity));
@@ -284,8 +286,9 @@ impl Decoder {
         }
     }
 
-    /// Takes no more than `bytes` of memory from now on. What is taken already stays; symbols for which
-    /// there is no room are too far, and repair symbols beyond it are refused as if the decoder were full.
+    /// Takes no more than `bytes` of memory from now on. What is taken already stays; symbols for
+    /// which there is no room are too far, and repair symbols beyond it are refused as if the
+    /// decoder were full.
     pub fn set_memory(&mut self, bytes: usize) {
         self.memory = bytes;
     }
@@ -304,8 +307,8 @@ impl Decoder {
         (range.start..end).any(|id| self.elimination.column(self.column(id)) == Column::GivenUp)
     }
 
-    /// Sees to it that `id` has a place: takes more memory, and where that cannot be, moves the floor up,
-    /// no further than what is released.
+    /// Sees to it that `id` has a place: takes more memory, and where that cannot be, moves the
+    /// floor up, no further than what is released.
     #[inline]
     fn make_room(&mut self, id: u64) -> bool {
         let has_room = id < self.floor + self.capacity || (id <= LAST_ID && self.find_room(id));

@@ -40,8 +40,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Makes an encoder whose window holds at most `capacity` symbols of at most `symbol_bytes`; it takes
-    /// memory as symbols come.
+    /// Makes an encoder whose window holds at most `capacity` symbols of at most `symbol_bytes`; it
+    /// takes memory as symbols come.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl Encoder {
         self.first = first.clamp(self.first, self.next);
     }
 
-    /// Appends repair symbol `repair_id` over the source ids `range` to `out`, and returns its bytes:
-    /// those of the longest source symbol in the range.
+    /// Appends repair symbol `repair_id` over the source ids `range` to `out`, and returns its
+    /// bytes: those of the longest source symbol in the range.
     ///
     /// A repair id is used once: the same id over the same range is the same symbol again.
     ///

@@ -149,7 +149,8 @@ fn names(flavours: &[Flavour]) -> Vec<&'static str> {
     flavours.iter().map(|flavour| flavour.name()).collect()
 }
 
-/// Runs `work` in the network namespace that was asked for. Not `ip netns exec`: that hides /sys/fs/bpf.
+/// Runs `work` in the network namespace that was asked for. Not `ip netns exec`: that hides
+/// /sys/fs/bpf.
 fn within<T: Send>(place: &Place, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     let Some(name) = &place.netns else { return Ok(work()) };
     let path = namespace_path(name);

@@ -30,7 +30,8 @@ const HEADINGS: [&str; 11] = [
     "delivers",
 ];
 
-/// How fast each connection's bytes are acknowledged, Mbit/s. The kernel's own rate of delivery is that of its last burst.
+/// How fast each connection's bytes are acknowledged, Mbit/s. The kernel's own rate of delivery is
+/// that of its last burst.
 #[derive(Default)]
 struct Rates(BTreeMap<[SocketAddr; 2], Seen>);
 

@@ -1,4 +1,5 @@
-//! The local endpoints: `[[mavlink]]`, `[[control]]` and `[[message]]`, and what all kinds have in common.
+//! The local endpoints: `[[mavlink]]`, `[[control]]` and `[[message]]`, and what all kinds have in
+//! common.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -37,7 +38,8 @@ pub(super) fn read(
     endpoints
 }
 
-/// Warns of endpoints that programs of other hosts can reach: they listen to anyone who speaks to them.
+/// Warns of endpoints that programs of other hosts can reach: they listen to anyone who speaks to
+/// them.
 pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec<String>) {
     for endpoint in endpoints {
         let (address, is_open) = match &endpoint.kind {
@@ -59,7 +61,8 @@ pub(super) fn warn_of_strangers(endpoints: &[EndpointConfig], warnings: &mut Vec
     }
 }
 
-/// Tells whether a client there takes answers of many. The broadcast address of a network is known as one once it is open.
+/// Tells whether a client there takes answers of many. The broadcast address of a network is known
+/// as one once it is open.
 fn is_heard_by_many(address: IpAddr) -> bool {
     address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST)
 }

@@ -39,11 +39,12 @@ pub(crate) use record::RecordConfig;
 pub(crate) use relay::{GatewayConfig, HopConfig, RelayFile};
 pub(crate) use session::Transport;
 
-/// The largest file that can be a configuration: that of a station with a thousand drones fits several times.
+/// The largest file that can be a configuration: that of a station with a thousand drones fits
+/// several times.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Sockets that a daemon opens at its interfaces: paths of a drone, addresses that a station listens at. Eight bits
-/// name them.
+/// Sockets that a daemon opens at its interfaces: paths of a drone, addresses that a station
+/// listens at. Eight bits name them.
 pub(crate) const MAX_SOCKETS: usize = 256;
 
 /// The longest name in the domain name system.
@@ -189,7 +190,8 @@ impl FromStr for Remote {
         }
         let (host, port) = text.rsplit_once(':').ok_or(())?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        // The last part of a name is no number: what looks like an address and is none is a mistake.
+        // The last part of a name is no number: what looks like an address and is none is a
+        // mistake.
         let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
         let is_name = host.len() <= LONGEST_NAME
             && host.bytes().all(is_plain)
@@ -273,7 +275,8 @@ impl EndpointKind {
         }
     }
 
-    /// Tells whether one may take over the other's port: a socket at the same address, the same device or path.
+    /// Tells whether one may take over the other's port: a socket at the same address, the same
+    /// device or path.
     pub(crate) fn shares_port(&self, other: &Self) -> bool {
         self == other || self.collides_with(other)
     }
@@ -360,8 +363,8 @@ impl EndpointConfig {
         }
     }
 
-    /// Tells whether the endpoint is given what comes by a stream of its channel. What did not come by
-    /// message delivery has no stream.
+    /// Tells whether the endpoint is given what comes by a stream of its channel. What did not come
+    /// by message delivery has no stream.
     pub(crate) fn takes(&self, stream: Option<u16>) -> bool {
         self.stream().is_none_or(|ours| stream == Some(ours))
     }

@@ -1,4 +1,5 @@
-//! What a drone's file says of the use of its links: `cost`, `backup` and `carries` of a `[[path]]`.
+//! What a drone's file says of the use of its links: `cost`, `backup` and `carries` of a
+//! `[[path]]`.
 
 use std::str::FromStr;
 

@@ -250,7 +250,8 @@ pub(crate) fn is_of_one_host(address: IpAddr) -> bool {
     !address.is_multicast() && !is_broadcast
 }
 
-/// Warns of peers that could speak in our name: their packets in the tunnel may carry our addresses.
+/// Warns of peers that could speak in our name: their packets in the tunnel may carry our
+/// addresses.
 pub(super) fn warnings_of_own<'p>(
     peers: impl Iterator<Item = &'p Peer>,
     own: &[IpAddr],

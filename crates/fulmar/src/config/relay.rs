@@ -1,4 +1,5 @@
-//! Relayed links: `[relay]` of a relay's file, `[[relay]]` of a drone's or a station's, whose daemon is a gateway then.
+//! Relayed links: `[relay]` of a relay's file, `[[relay]]` of a drone's or a station's, whose
+//! daemon is a gateway then.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -132,7 +133,8 @@ pub(super) fn relay_file(root: &Section<'_>, file: &Path) -> Option<RelayFile> {
 #[derive(Default)]
 pub(super) struct Gateways {
     pub(super) read: Vec<GatewayConfig>,
-    /// The names of those in which something is wrong, which was said: nothing else is wrong with naming them.
+    /// The names of those in which something is wrong, which was said: nothing else is wrong with
+    /// naming them.
     wrong: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Reliability targets: `[reliability.control]`, `[reliability.liveness]`, `[reliability.live]`, and the same keys of a
-//! declared endpoint.
+//! Reliability targets: `[reliability.control]`, `[reliability.liveness]`, `[reliability.live]`,
+//! and the same keys of a declared endpoint.
 
 use proto::select::{Policy, Tier};
 use proto::{Duration, Reliability, Target};
@@ -8,7 +8,8 @@ use toml_keys::Section;
 use super::peers::ReadPeer;
 use super::{Content, EndpointConfig, PathConfig};
 
-/// The largest share that can be asked for: one message in a million is missed. What is rarer no session lives to see.
+/// The largest share that can be asked for: one message in a million is missed. What is rarer no
+/// session lives to see.
 const MOST: f64 = 0.999_999;
 /// The smallest: a link that loses half of everything gives it.
 const LEAST: f64 = 0.5;

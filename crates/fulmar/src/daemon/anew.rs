@@ -1,5 +1,5 @@
-//! A daemon without peers that is given a file with peers begins anew: nothing flies yet, so that nothing is lost, and
-//! paths and a tunnel that it did not have are opened like at any start.
+//! A daemon without peers that is given a file with peers begins anew: nothing flies yet, so that
+//! nothing is lost, and paths and a tunnel that it did not have are opened like at any start.
 
 use std::io;
 

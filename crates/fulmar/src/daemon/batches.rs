@@ -12,8 +12,9 @@ use sys::udp::{MAX_BATCH, Outgoing, UdpSocket};
 
 use super::sockets::Sockets;
 
-/// Datagrams that have waited so long for a full socket are dropped: what is in them has been told lost by then, and the telemetry
-/// among it, whose age the other end does not judge, has outlived its time.
+/// Datagrams that have waited so long for a full socket are dropped: what is in them has been told
+/// lost by then, and the telemetry among it, whose age the other end does not judge, has outlived
+/// its time.
 const LONGEST_WAIT: Duration = Policy::TELEMETRY.ttl;
 
 /// The way by which a datagram leaves.
@@ -53,7 +54,8 @@ struct Batch {
 pub(super) struct Batches {
     open: Vec<Batch>,
     spare: Vec<(Vec<u8>, Vec<Number>)>,
-    /// Packets that the kernel refused since the sessions were told: their links have not lost them.
+    /// Packets that the kernel refused since the sessions were told: their links have not lost
+    /// them.
     pub(super) refused: Vec<Number>,
 }
 

@@ -1,5 +1,6 @@
-//! What keeps packets of the tunnel from networks behind this computer or the other one, in words: a computer that passes nothing
-//! on drops them without a word, and a network of this computer with the same addresses takes them for itself.
+//! What keeps packets of the tunnel from networks behind this computer or the other one, in words:
+//! a computer that passes nothing on drops them without a word, and a network of this computer with
+//! the same addresses takes them for itself.
 
 use std::net::IpAddr;
 
@@ -20,7 +21,8 @@ const TRIED: usize = 8;
 pub(super) struct Beyond {
     /// Its own addresses.
     own: Vec<IpAddr>,
-    /// Whether it passes on what is not for itself, of IPv4 and of IPv6; taken for granted until it is known.
+    /// Whether it passes on what is not for itself, of IPv4 and of IPv6; taken for granted until it
+    /// is known.
     drops: [bool; 2],
     dropped: Option<(Instant, IpAddr)>,
     trouble: Option<String>,
@@ -73,7 +75,8 @@ impl Beyond {
     }
 }
 
-/// Says which network of the tunnel, a peer's or its own, is one of this computer's as well: only one of the two is reached.
+/// Says which network of the tunnel, a peer's or its own, is one of this computer's as well: only
+/// one of the two is reached.
 pub(super) fn taken_twice<'n>(
     nets: impl Iterator<Item = &'n IpNet>,
     tunnel: &Interface,

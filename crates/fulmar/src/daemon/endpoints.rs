@@ -1,7 +1,9 @@
-//! How the endpoints of both ends are: which silence is trouble, what the other end is told, and what happened.
+//! How the endpoints of both ends are: which silence is trouble, what the other end is told, and
+//! what happened.
 //!
-//! Silence is trouble where a vehicle is behind an endpoint: a vehicle has been heard there, it is a serial port, or it
-//! is a drone's only one for MAVLink. Where the vehicle is heard at another endpoint now, it has moved there.
+//! Silence is trouble where a vehicle is behind an endpoint: a vehicle has been heard there, it is
+//! a serial port, or it is a drone's only one for MAVLink. Where the vehicle is heard at another
+//! endpoint now, it has moved there.
 
 use proto::{Instant, PathId, SessionId};
 
@@ -85,8 +87,8 @@ impl Daemon {
         told.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Says what is wrong with the autopilot of a session, for a pilot, who has little room for words; nothing where
-    /// nothing is, or another one is well.
+    /// Says what is wrong with the autopilot of a session, for a pilot, who has little room for
+    /// words; nothing where nothing is, or another one is well.
     pub(super) fn autopilot_trouble(&self, now: Instant, place: usize) -> Option<String> {
         let own = self.locals.of(place).map(|local| self.endpoint_note(now, local));
         let far = self.far_endpoints(place).map(|(note, _)| note.clone());

@@ -14,8 +14,8 @@ pub fn told(text: &[u8]) {
     super::notes::look_at(text);
 }
 
-/// Lets a packet go out by the tunnel and come in by it, and has it answered as too big. The first three
-/// bytes choose the tunnel's MTU and how much the links take.
+/// Lets a packet go out by the tunnel and come in by it, and has it answered as too big. The first
+/// three bytes choose the tunnel's MTU and how much the links take.
 pub fn tunnel_packet(input: &[u8]) {
     let Some((&[choice, high, low], packet)) = input.split_first_chunk::<3>() else { return };
     let peers = [
@@ -65,7 +65,8 @@ fn owner(peers: &[Peer], address: IpAddr) -> Option<usize> {
     best.map(|(_, at): (&IpNet, usize)| at)
 }
 
-/// Nothing but a segment size and a checksum changes, and the checksum stays as right or wrong as it was.
+/// Nothing but a segment size and a checksum changes, and the checksum stays as right or wrong as
+/// it was.
 fn assert_alike(before: &[u8], after: &[u8], mtu: u16) {
     assert_eq!(before.len(), after.len());
     let changed: Vec<_> = (0..before.len()).filter(|&at| before[at] != after[at]).collect();

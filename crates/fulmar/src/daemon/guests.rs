@@ -1,12 +1,12 @@
-//! Guests: peers that `fulmar pair` has a station take on for a while, each with a session that carries texts of
-//! enrolment and nothing else. What those mean is none of the daemon's business.
+//! Guests: peers that `fulmar pair` has a station take on for a while, each with a session that
+//! carries texts of enrolment and nothing else. What those mean is none of the daemon's business.
 //!
 //! ```text
 //! fulmar pair ── guest socket ── Desk ── Guest ── session ── drone
 //! ```
 //!
-//! A guest lives no longer than the connection that asked for it. Tunnel, endpoints and the status of peers do not
-//! know it.
+//! A guest lives no longer than the connection that asked for it. Tunnel, endpoints and the status
+//! of peers do not know it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -34,7 +34,8 @@ const DESKS: usize = 4;
 const AT_A_TIME: usize = 16;
 /// Texts that are heard of one guest in all: each of a drone's attempts takes four.
 const TEXTS: u32 = 256;
-/// Room for what is said to `fulmar pair`; what does not fit is dropped, and drones repeat themselves.
+/// Room for what is said to `fulmar pair`; what does not fit is dropped, and drones repeat
+/// themselves.
 const ROOM: usize = 1 << 20;
 
 /// Who waits at the door.

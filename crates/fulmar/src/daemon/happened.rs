@@ -1,4 +1,5 @@
-//! What happened, for those who follow it (`fulmar events`): the same as the lines of the log, as data.
+//! What happened, for those who follow it (`fulmar events`): the same as the lines of the log, as
+//! data.
 
 use proto::{Event, Instant, PathId, PathRef, PathState, ReliabilityState, SessionId};
 use sys::clock;
@@ -49,7 +50,8 @@ impl Daemon {
         self.note(now, EventReport { peer: peer.into(), text, ..report("undelivered", true) });
     }
 
-    /// Notes that an endpoint of this end or the other is no longer as it was, and says so in the log.
+    /// Notes that an endpoint of this end or the other is no longer as it was, and says so in the
+    /// log.
     pub(super) fn note_endpoint(
         &mut self,
         now: Instant,

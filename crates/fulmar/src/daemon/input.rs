@@ -13,16 +13,17 @@ use crate::config::EndpointConfig;
 use crate::endpoints::{Passed, Shared, Taken};
 use crate::recorder::Recorder;
 
-/// Times that one turn asks a socket for more: enough to empty what a socket holds by default, and an end
-/// where a sender fills it faster than it can be emptied.
+/// Times that one turn asks a socket for more: enough to empty what a socket holds by default, and
+/// an end where a sender fills it faster than it can be emptied.
 const RECEIVES: usize = 32;
-/// How long what has come in is handled, one datagram at least, before the sockets are looked at again. A peer
-/// that costs little waits no longer than this.
+/// How long what has come in is handled, one datagram at least, before the sockets are looked at
+/// again. A peer that costs little waits no longer than this.
 const TURN: Duration = Duration::from_micros(250);
 /// Segments that one turn takes from the tunnel, each of up to 64 kB.
 const SEGMENTS: usize = 4;
-/// How long after the start of a session its paths are still being probed for larger datagrams. A sender
-/// remembers the size that it was told for ten minutes, so large packets are dropped without a word until then.
+/// How long after the start of a session its paths are still being probed for larger datagrams. A
+/// sender remembers the size that it was told for ten minutes, so large packets are dropped without
+/// a word until then.
 const SETTLING: Duration = Duration::from_secs(3);
 
 impl Daemon {
@@ -42,8 +43,8 @@ impl Daemon {
         }
     }
 
-    /// Takes in what one call of the kernel gives, of the socket or of the one that it had before; returns whether there may be
-    /// more.
+    /// Takes in what one call of the kernel gives, of the socket or of the one that it had before;
+    /// returns whether there may be more.
     fn receive(&mut self, now: Instant, slot: usize, former: bool) -> bool {
         let Self { received, sockets, endpoint, .. } = self;
         let Some(socket) = sockets.list.get_mut(&slot) else { return false };
@@ -60,8 +61,8 @@ impl Daemon {
                 return false;
             }
         }
-        // What came in during the turn is later than the turn's own time: with that, offsets of clocks
-        // would be estimated from packets that arrive before they were sent.
+        // What came in during the turn is later than the turn's own time: with that, offsets of
+        // clocks would be estimated from packets that arrive before they were sent.
         let now = clock::now().max(now);
         let more = received.is_full();
         received.for_each(|incoming, bytes| {
@@ -76,8 +77,8 @@ impl Daemon {
         more
     }
 
-    /// Handles what has come in until the turn's time is over, the peer that has cost the least first.
-    /// Handing the contents to applications is part of the cost.
+    /// Handles what has come in until the turn's time is over, the peer that has cost the least
+    /// first. Handing the contents to applications is part of the cost.
     pub(super) fn serve(&mut self) {
         let began = clock::now();
         let mut before = began;

@@ -46,8 +46,8 @@ struct PeerNews {
     /// Since when there is no session.
     absent_since: Option<Instant>,
     warned: Option<Instant>,
-    /// How many datagrams had been dropped for want of processor time at the last line about it, and when
-    /// that was.
+    /// How many datagrams had been dropped for want of processor time at the last line about it,
+    /// and when that was.
     crowded: Option<(u64, Instant)>,
 }
 
@@ -160,8 +160,8 @@ impl Daemon {
         Some((dropped, now))
     }
 
-    /// Says that a session is over: when we end it ourselves, that is no trouble, and nothing at all where
-    /// there was none yet.
+    /// Says that a session is over: when we end it ourselves, that is no trouble, and nothing at
+    /// all where there was none yet.
     fn log_end(&self, place: Option<usize>, reason: &str) {
         let peer = place.map_or("?", |peer| &self.config.peers[peer].name);
         let is_connected = place.is_some_and(|peer| self.peers[peer].connected_at.is_some());

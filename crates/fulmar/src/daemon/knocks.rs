@@ -1,4 +1,5 @@
-//! Which of a drone's addresses say that nobody takes what is sent there ([`crate::knock`]): those of paths that get no answer.
+//! Which of a drone's addresses say that nobody takes what is sent there ([`crate::knock`]): those
+//! of paths that get no answer.
 
 use proto::{Duration, Instant, PathState, Via};
 
@@ -6,8 +7,8 @@ use super::Daemon;
 use crate::config::Role;
 use crate::knock::Knock;
 
-/// For how long an address is silent before it is asked, and how often it is then: an empty datagram costs next to nothing beside
-/// the handshakes, and a path that works sees none.
+/// For how long an address is silent before it is asked, and how often it is then: an empty
+/// datagram costs next to nothing beside the handshakes, and a path that works sees none.
 const EVERY: Duration = Duration::from_secs(3);
 
 impl Daemon {

@@ -1,5 +1,5 @@
-//! The local endpoints of a daemon, and which of them are a peer's: a station with a thousand drones has a thousand, of
-//! which a packet, or a line of the status, concerns one or two.
+//! The local endpoints of a daemon, and which of them are a peer's: a station with a thousand
+//! drones has a thousand, of which a packet, or a line of the status, concerns one or two.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;

@@ -176,8 +176,8 @@ fn places(peers: &[PeerState]) -> BTreeMap<SessionId, usize> {
 }
 
 impl Daemon {
-    /// Runs until a signal ends it; then the peers are told, and nothing is left behind. Returns how to begin anew, where
-    /// that is why it ends.
+    /// Runs until a signal ends it; then the peers are told, and nothing is left behind. Returns
+    /// how to begin anew, where that is why it ends.
     ///
     /// # Errors
     /// Those of the poller: without it nothing works.
@@ -233,8 +233,8 @@ impl Daemon {
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
 
-    /// When the sessions want to be asked again. What is due but cannot leave, because a socket is full,
-    /// must not keep the loop spinning.
+    /// When the sessions want to be asked again. What is due but cannot leave, because a socket is
+    /// full, must not keep the loop spinning.
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
         let blocked = self.sockets.list.values().any(|socket| socket.outlets.is_any_blocked());
         let timeout = self.endpoint.timeout()?;

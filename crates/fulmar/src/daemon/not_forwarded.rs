@@ -1,4 +1,5 @@
-//! What of MAVLink is not forwarded: counted by rule for the status report, and said once in the log.
+//! What of MAVLink is not forwarded: counted by rule for the status report, and said once in the
+//! log.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,8 @@ use crate::config::EndpointKind;
 use crate::status::NotForwardedReport;
 
 impl Daemon {
-    /// Lists what the session of a peer and the endpoints that read streams have kept back, by channel
-    /// and rule.
+    /// Lists what the session of a peer and the endpoints that read streams have kept back, by
+    /// channel and rule.
     pub(super) fn not_forwarded(&self, place: usize) -> BTreeMap<(u8, NotForwarded), u64> {
         let mut counts = BTreeMap::new();
         let session = self.peers[place].session;

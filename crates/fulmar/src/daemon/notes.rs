@@ -1,7 +1,9 @@
-//! What each end tells the other of itself, for people [specs/wire.md §8]: how its links are called, and how its endpoints are.
+//! What each end tells the other of itself, for people [specs/wire.md §8]: how its links are
+//! called, and how its endpoints are.
 //!
-//! What comes in is the peer's word: a text of other bytes than these is ignored, names are cut and have no characters that
-//! steer a terminal, and nothing but what people are shown follows from any.
+//! What comes in is the peer's word: a text of other bytes than these is ignored, names are cut and
+//! have no characters that steer a terminal, and nothing but what people are shown follows from
+//! any.
 
 use std::collections::BTreeMap;
 

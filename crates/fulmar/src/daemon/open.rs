@@ -1,4 +1,5 @@
-//! Start-up: what no daemon can be without fails here, with what to do about it; all else is tried again.
+//! Start-up: what no daemon can be without fails here, with what to do about it; all else is tried
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +114,8 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Opens the sockets by which commands reach the daemon, and the tunnel, where they are not there and that is due.
+    /// Opens the sockets by which commands reach the daemon, and the tunnel, where they are not
+    /// there and that is due.
     pub(super) fn open_doors(&mut self, now: Instant) {
         let Self { config, poller, .. } = self;
         let token = Token::Status(0).encode();
@@ -236,7 +238,8 @@ fn open_recorder(now: Instant, config: &Config) -> Option<Recorder> {
     config.record.as_ref().map(|record| Recorder::open(now, record, role))
 }
 
-/// Makes the addresses known that a station waits at; they open with the first look at the interfaces.
+/// Makes the addresses known that a station waits at; they open with the first look at the
+/// interfaces.
 fn open_sockets(config: &Config) -> Result<Sockets, String> {
     let mut sockets = Sockets::new(&config.transport);
     sockets.set_tunnel(config.tunnel.as_ref().map(|tunnel| tunnel.interface.as_str()));

@@ -1,16 +1,18 @@
-//! Sockets that only send: a station has one for each address that it speaks to, and one for strangers.
+//! Sockets that only send: a station has one for each address that it speaks to, and one for
+//! strangers.
 //!
-//! The kernel keeps a datagram for three seconds while it looks for a neighbour that does not answer,
-//! and counts it against its socket. With one socket for all, an attacker that asks from addresses that
-//! do not exist, or a drone that has left a network, would hold up everybody. A drone's path has one
-//! remote address, and sends through the socket that it receives by.
+//! The kernel keeps a datagram for three seconds while it looks for a neighbour that does not
+//! answer, and counts it against its socket. With one socket for all, an attacker that asks from
+//! addresses that do not exist, or a drone that has left a network, would hold up everybody. A
+//! drone's path has one remote address, and sends through the socket that it receives by.
 
 use std::net::SocketAddr;
 
 use proto::{Duration, Instant, InterfaceId};
 use sys::udp::{UdpOptions, UdpSocket};
 
-/// Addresses that may have a socket of their own; beyond that, the one unused for longest makes room.
+/// Addresses that may have a socket of their own; beyond that, the one unused for longest makes
+/// room.
 const MOST: usize = 256;
 /// A socket that was not used for this long is closed.
 const IDLE: Duration = Duration::from_secs(60);
@@ -37,7 +39,8 @@ pub(super) struct Outlet {
 #[derive(Debug)]
 pub(super) struct Outlets {
     list: Vec<Option<Outlet>>,
-    /// How sockets are opened beside the one at the interface; none where there is only one remote address.
+    /// How sockets are opened beside the one at the interface; none where there is only one remote
+    /// address.
     options: Option<UdpOptions>,
 }
 
@@ -62,7 +65,8 @@ impl Outlets {
         Self { list: vec![Some(first)], options: Some(options) }
     }
 
-    /// Returns the outlet for a destination; a path gets one of its own, `own` being the one at the interface.
+    /// Returns the outlet for a destination; a path gets one of its own, `own` being the one at the
+    /// interface.
     pub(super) fn find(
         &mut self,
         now: Instant,

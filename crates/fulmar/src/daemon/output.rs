@@ -24,7 +24,8 @@ impl Daemon {
         }
     }
 
-    /// Gives applications what one session has for them; packets of the tunnel may wait to be joined.
+    /// Gives applications what one session has for them; packets of the tunnel may wait to be
+    /// joined.
     pub(super) fn deliver_of(&mut self, now: Instant, session: SessionId) {
         // An event will say which peer it belongs to.
         if self.peer_of(session).is_none() {

@@ -100,8 +100,8 @@ pub(super) fn too_big(packet: &[u8], mtu: u16) -> Option<Vec<u8>> {
     }
 }
 
-/// Tells whether a packet would change this host's routes, were it believed: another router for an address, or a router
-/// that says it is one. A peer has no say in them.
+/// Tells whether a packet would change this host's routes, were it believed: another router for an
+/// address, or a router that says it is one. A peer has no say in them.
 pub(super) fn misleads(packet: &[u8]) -> bool {
     let Some(transport) = Packet::read(packet).and_then(|packet| packet.transport()) else {
         return false;

@@ -1,7 +1,7 @@
 //! A drone's paths: which link each has, and how one goes that the file no longer has.
 //!
-//! A path that goes stays until another of its session carries what it carried: whoever moves the vehicle from one
-//! link to another does not want the moment between.
+//! A path that goes stays until another of its session carries what it carried: whoever moves the
+//! vehicle from one link to another does not want the moment between.
 
 use proto::{Duration, Instant, PathRef, PathState, Via};
 
@@ -12,8 +12,8 @@ use super::renewal::Renewal;
 use crate::config::{MAX_SOCKETS, PathConfig};
 use crate::knock::Knock;
 
-/// How long a path that goes stays at least: what is under way to us by it arrives, and the other end begins to use
-/// the one in its place.
+/// How long a path that goes stays at least: what is under way to us by it arrives, and the other
+/// end begins to use the one in its place.
 const LEAVES_AFTER: Duration = Duration::from_secs(1);
 /// How long it stays at most, where no other path works: it is no longer wanted.
 const GONE_AFTER: Duration = Duration::from_secs(5);
@@ -114,7 +114,8 @@ impl Daemon {
         self.close_link(slot);
     }
 
-    /// Tells whether another path of the session that stays carries traffic; or there is no such session any more.
+    /// Tells whether another path of the session that stays carries traffic; or there is no such
+    /// session any more.
     fn is_replaced(&self, path: PathRef) -> bool {
         if self.peer_of(path.session).is_none() {
             return true;

@@ -1,5 +1,5 @@
-//! What the flight recorder is told, where `[record]` asks for one: events and steps of control messages, paths and
-//! sessions as they are, MAVLink as it passes.
+//! What the flight recorder is told, where `[record]` asks for one: events and steps of control
+//! messages, paths and sessions as they are, MAVLink as it passes.
 
 use std::sync::Arc;
 

@@ -4,7 +4,8 @@
 //! frames in ─► gateway ─► datagrams ─► endpoint; fates ─► endpoint
 //! endpoint ─► room? ─► datagram for Via::Relay ─► gateway ─► frames out
 //! ```
-//! What a session sends there is bound as late as on other paths: nothing leaves it before a relay has room.
+//! What a session sends there is bound as late as on other paths: nothing leaves it before a relay
+//! has room.
 
 use std::collections::BTreeMap;
 
@@ -151,8 +152,8 @@ impl Relays {
         self.0.iter_mut().for_each(|gateway| gateway.told = None);
     }
 
-    /// Sends what the gateways have to say, until one has room for a datagram that it was not told of; returns whether
-    /// that is so, and whether there may be more.
+    /// Sends what the gateways have to say, until one has room for a datagram that it was not told
+    /// of; returns whether that is so, and whether there may be more.
     pub(super) fn transmit(&mut self, now: Instant, poller: &Poller) -> Flushed {
         let mut flushed = Flushed::default();
         for gateway in &mut self.0 {

@@ -1,10 +1,11 @@
-//! Where a drone's paths may find their station: addresses in the file, addresses of names in it, and those
-//! that the station itself tells. A path that gets no answer tries each of them in turn, of the families that its
-//! interface has.
+//! Where a drone's paths may find their station: addresses in the file, addresses of names in it,
+//! and those that the station itself tells. A path that gets no answer tries each of them in turn,
+//! of the families that its interface has.
 //!
-//! Names are looked up through the path's own link (`names/mod.rs`), each in a thread of its own: an answer may take
-//! seconds, or not come while a link is down. Nothing waits for it. Of a name's addresses, those of IPv4 come first, in turn
-//! with those of IPv6: stations listen at IPv4 by default.
+//! Names are looked up through the path's own link (`names/mod.rs`), each in a thread of its own:
+//! an answer may take seconds, or not come while a link is down. Nothing waits for it. Of a name's
+//! addresses, those of IPv4 come first, in turn with those of IPv6: stations listen at IPv4 by
+//! default.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,8 +25,8 @@ use crate::names::{self, Answer as Found, Link};
 
 /// How long a path without an answer tries one address before the next.
 const TRY_EVERY: Duration = Duration::from_secs(2);
-/// The same of a backup in reserve that has been silent for [`RARELY_AFTER`]: a try is up to five challenges, 66 kB an
-/// hour with all headers.
+/// The same of a backup in reserve that has been silent for [`RARELY_AFTER`]: a try is up to five
+/// challenges, 66 kB an hour with all headers.
 const TRY_RARELY: Duration = Duration::from_secs(25);
 /// How long a backup in reserve must have been silent for that.
 const RARELY_AFTER: Duration = Duration::from_secs(60);
@@ -163,8 +164,8 @@ impl Remotes {
         self.slots.get(&slot)?.all().first().copied()
     }
 
-    /// Says what is wrong with the names of a path, or that they are being looked up where there is no
-    /// address yet; empty when nothing is.
+    /// Says what is wrong with the names of a path, or that they are being looked up where there is
+    /// no address yet; empty when nothing is.
     pub(super) fn trouble(&self, slot: usize) -> String {
         let Some(slot) = self.slots.get(&slot) else { return String::new() };
         let Some(link) = &slot.link else { return String::new() };
@@ -300,8 +301,9 @@ impl Slot {
         self.next = self.configured.iter().filter_map(Remote::address).count();
     }
 
-    /// Takes the addresses of a name. Those that are new are tried next, but what another link may have said comes last; those
-    /// that are known keep their turn, so that each has one, however often the name is looked up.
+    /// Takes the addresses of a name. Those that are new are tried next, but what another link may
+    /// have said comes last; those that are known keep their turn, so that each has one, however
+    /// often the name is looked up.
     fn take(&mut self, addresses: Vec<SocketAddr>, by: By) {
         let (ipv4, ipv6): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv4);
         let most = ipv4.len().max(ipv6.len());

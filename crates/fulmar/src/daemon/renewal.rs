@@ -1,13 +1,16 @@
-//! A path that gets no answer sends from another port: whoever translates addresses or looks into flows on its way may have a
-//! dead entry for the one that it has. The line was connected anew, another one took over, or the modem was not ready when
-//! the first packet came: each packet keeps such an entry, and from another port all is well.
+//! A path that gets no answer sends from another port: whoever translates addresses or looks into
+//! flows on its way may have a dead entry for the one that it has. The line was connected anew,
+//! another one took over, or the modem was not ready when the first packet came: each packet keeps
+//! such an entry, and from another port all is well.
 //!
 //! ```text
 //! silent for 5 s      : another port; and again after 10, 20, 40 s more, then every minute
-//! heard(old), ¬heard(new) : the old one stays open beside the new one, since the dead part may be the way out alone
+//! heard(old), ¬heard(new) : the old one stays open beside the new one, since the dead part may be
+//!                           the way out alone
 //! ```
 //!
-//! The peer finds the path at its new address as it does when a translator changes its mind [specs/paths.md §2] (rule 3).
+//! The peer finds the path at its new address as it does when a translator changes its mind
+//! [specs/paths.md §2] (rule 3).
 
 use proto::{Duration, Instant, PathState};
 use sys::poller::{Interest, Poller};
@@ -18,8 +21,9 @@ use super::paths::DronePath;
 use super::sockets::{InterfaceSocket, Sockets, free};
 use super::tokens::Token;
 
-/// How long a path is silent before it first sends from another port: what autopilots wait until they miss their ground
-/// station. It costs no more than a round trip where the link itself was silent.
+/// How long a path is silent before it first sends from another port: what autopilots wait until
+/// they miss their ground station. It costs no more than a round trip where the link itself was
+/// silent.
 const FIRST: Duration = Duration::from_secs(5);
 /// The longest until it does so again: an entry for each in translators that keep them for minutes.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -94,8 +98,8 @@ impl Daemon {
 }
 
 impl Sockets {
-    /// Opens another socket for a path, and keeps the one of the two former ones where something is heard; tells whether that
-    /// was possible.
+    /// Opens another socket for a path, and keeps the one of the two former ones where something is
+    /// heard; tells whether that was possible.
     fn renew(&mut self, slot: usize, poller: &Poller) -> bool {
         let Self { list, options, news, .. } = self;
         let Some(socket) = list.get_mut(&slot).filter(|socket| !socket.listens()) else {

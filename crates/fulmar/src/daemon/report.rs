@@ -20,9 +20,11 @@ use crate::status::{
 };
 use crate::ways;
 
-/// So long after another daemon with a peer's key was turned away that is told; it comes again every two seconds.
+/// So long after another daemon with a peer's key was turned away that is told; it comes again
+/// every two seconds.
 const CONTESTED: Duration = Duration::from_secs(10);
-/// For so long a peer's handshakes are answered in vain before that is told: one takes a round trip, and some get lost.
+/// For so long a peer's handshakes are answered in vain before that is told: one takes a round
+/// trip, and some get lost.
 const IN_VAIN: Duration = Duration::from_secs(3);
 /// So long after the last of them it is told.
 const ASKED: Duration = Duration::from_secs(30);
@@ -143,7 +145,8 @@ impl Daemon {
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
     }
 
-    /// Names a path: as the drone's file does, which its station is told; before that, by where it comes from.
+    /// Names a path: as the drone's file does, which its station is told; before that, by where it
+    /// comes from.
     pub(super) fn path_name(&self, path: PathRef) -> String {
         if let Some(slot) = self.slot_of(path) {
             return self.paths[&slot].config.name.clone();
@@ -265,7 +268,8 @@ impl Daemon {
             state.sources.vehicles().iter().map(|known| vehicle(now, known)).collect();
         report.autopilot_silent = self.autopilot_trouble(now, peer).is_some();
         let of_links = peer_trouble(&report, self.config.role, &own_key);
-        // Where nothing gets through, nobody knows how it is there; elsewhere the vehicle comes first.
+        // Where nothing gets through, nobody knows how it is there; elsewhere the vehicle comes
+        // first.
         let mut troubles = self.endpoints_trouble(now, peer);
         troubles.extend(self.twin_trouble(peer));
         troubles.extend(self.unclaimed(now, peer));
@@ -379,8 +383,8 @@ impl Daemon {
         report
     }
 
-    /// Says what on this host keeps a path from working. A path that works is not asked for; nor is, at a station, one that has
-    /// worked: most drones that are gone are out of range.
+    /// Says what on this host keeps a path from working. A path that works is not asked for; nor
+    /// is, at a station, one that has worked: most drones that are gone are out of range.
     fn way_trouble(&self, path: &PathStatus) -> Option<String> {
         let is_asked = match path.state {
             PathState::Validating => true,

@@ -7,8 +7,8 @@ use crate::config::Config;
 use crate::rights;
 
 impl Daemon {
-    /// Keeps what the file needs, and no other right. A daemon without peers keeps everything: the file that it is given next
-    /// may be of any kind, and nobody can reach it before.
+    /// Keeps what the file needs, and no other right. A daemon without peers keeps everything: the
+    /// file that it is given next may be of any kind, and nobody can reach it before.
     pub(super) fn give_up_rights(&mut self) {
         if self.config.peers.is_empty() {
             return;

@@ -1,8 +1,8 @@
 //! The sockets: a UDP socket for each path of a drone, or for each address that a station waits at.
 //!
-//! A socket is bound to its interface, and exists only as long as the interface does: a missing one is no
-//! error. The kernel announces changes; in case an announcement is missed, the list is read again now
-//! and then. An interface that has changed its number or its addresses gets a new socket.
+//! A socket is bound to its interface, and exists only as long as the interface does: a missing one
+//! is no error. The kernel announces changes; in case an announcement is missed, the list is read
+//! again now and then. An interface that has changed its number or its addresses gets a new socket.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -24,7 +24,8 @@ use crate::names::Link;
 /// Interfaces are listed at least this often.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Bits of an [`InterfaceId`] that hold the slot; the kernel's number of the interface is in the others.
+/// Bits of an [`InterfaceId`] that hold the slot; the kernel's number of the interface is in the
+/// others.
 const SLOT_BITS: u32 = MAX_SOCKETS.ilog2();
 
 /// A UDP socket at an interface: where it is bound, and the socket while it is there.
@@ -74,11 +75,12 @@ pub(super) enum SocketChange {
 pub(super) struct Sockets {
     /// By their slot.
     pub(super) list: BTreeMap<usize, InterfaceSocket>,
-    /// The slot that the next one gets if it is free: what still names one that went must not mean another.
+    /// The slot that the next one gets if it is free: what still names one that went must not mean
+    /// another.
     next_slot: usize,
     pub(super) options: UdpOptions,
-    /// What was blocked or freed since the sessions were told: of an interface all paths, or those to
-    /// an address.
+    /// What was blocked or freed since the sessions were told: of an interface all paths, or those
+    /// to an address.
     pub(super) news: Vec<(InterfaceId, Option<SocketAddr>, bool)>,
     /// The host's interfaces as they were last seen.
     interfaces: Vec<Interface>,
@@ -109,12 +111,14 @@ impl Sockets {
         self.never = name.map(str::to_owned).into_iter().collect();
     }
 
-    /// Adds the socket of a path, which opens with the next [`Sockets::refresh`]; returns its slot, where one is free.
+    /// Adds the socket of a path, which opens with the next [`Sockets::refresh`]; returns its slot,
+    /// where one is free.
     pub(super) fn add_path(&mut self, path: &PathConfig) -> Option<usize> {
         self.add(of_path(path))
     }
 
-    /// Adds the socket of an address to listen at, which opens with the next [`Sockets::refresh`] that finds the address.
+    /// Adds the socket of an address to listen at, which opens with the next [`Sockets::refresh`]
+    /// that finds the address.
     ///
     /// # Errors
     /// Say that there are too many.
@@ -123,8 +127,8 @@ impl Sockets {
         slot.ok_or_else(|| format!("listen at {}: too many sockets", listen.name))
     }
 
-    /// Listens at an address, for a person who reads what is wrong with it. An interface that is missing is no error: its
-    /// socket opens when it is there.
+    /// Listens at an address, for a person who reads what is wrong with it. An interface that is
+    /// missing is no error: its socket opens when it is there.
     ///
     /// # Errors
     /// Say which address it is, and what to do.
@@ -285,8 +289,8 @@ impl Sockets {
         self.list.contains_key(&slot).then_some((slot, (index != 0).then_some(index)))
     }
 
-    /// Returns what has taken the place of one of our addresses on an interface, with the port that we
-    /// listen at; nothing while this host has the address, or has no other there.
+    /// Returns what has taken the place of one of our addresses on an interface, with the port that
+    /// we listen at; nothing while this host has the address, or has no other there.
     pub(super) fn successor(&self, id: InterfaceId, local: IpAddr) -> Option<SocketAddr> {
         let (slot, index) = self.place(id)?;
         let socket = self.list.get(&slot)?;
@@ -449,8 +453,8 @@ impl InterfaceSocket {
         }
     }
 
-    /// Tells whether the socket can stay: it is the same device, and no address was lost of the family that it sends to. One
-    /// more address changes nothing for what is under way.
+    /// Tells whether the socket can stay: it is the same device, and no address was lost of the
+    /// family that it sends to. One more address changes nothing for what is under way.
     fn stands(&self, now: Option<&Found>) -> bool {
         let (Some(seen), Some(now)) = (&self.seen, now) else { return self.wanted.is_none() };
         let mut used = seen.addresses.iter().filter(|at| at.is_ipv6() == self.sends_ipv6);

@@ -1,17 +1,19 @@
-//! Whether the loop stood still: a process that is stopped, a virtual machine that is paused, a page that is swapped in.
+//! Whether the loop stood still: a process that is stopped, a virtual machine that is paused, a
+//! page that is swapped in.
 //!
-//! What came meanwhile is as old as that. Sockets of datagrams and messages say when each came (`sys::arrival`); of what a
-//! serial port, a TCP client or the tunnel brings first afterwards nothing is known but that it may have come when the loop
-//! last looked.
+//! What came meanwhile is as old as that. Sockets of datagrams and messages say when each came
+//! (`sys::arrival`); of what a serial port, a TCP client or the tunnel brings first afterwards
+//! nothing is known but that it may have come when the loop last looked.
 
 use proto::{Duration, Instant};
 
-/// The loop looks at least this often: half of the shortest time to live, beyond which a standstill would pass unseen, less
-/// what a busy machine takes ([`LONG`]).
+/// The loop looks at least this often: half of the shortest time to live, beyond which a standstill
+/// would pass unseen, less what a busy machine takes ([`LONG`]).
 const BEAT: Duration = Duration::from_millis(100);
 /// The loop has stood still where it did not look for so long.
 const LONG: Duration = Duration::from_millis(150);
-/// How long what streams bring may be from before the standstill's end: a few turns, each of which empties one of them.
+/// How long what streams bring may be from before the standstill's end: a few turns, each of which
+/// empties one of them.
 const REST: Duration = Duration::from_millis(200);
 
 /// When the loop looked, and what follows for what it reads.
@@ -28,7 +30,8 @@ impl Standstill {
         Self { looked: now, beat: now + BEAT, old: None }
     }
 
-    /// Notes that the loop looks at what has come in; returns how long it stood still, where it did.
+    /// Notes that the loop looks at what has come in; returns how long it stood still, where it
+    /// did.
     pub(super) fn on_look(&mut self, now: Instant) -> Option<Duration> {
         let stood = now.since(self.looked);
         let has_stood = stood >= LONG;

@@ -1,5 +1,6 @@
-//! What finds no place at this end: what a peer sends to no endpoint of the file, packets of the tunnel that are nobody's. The
-//! last of each is named for people, who have forgotten a key of one of the two files.
+//! What finds no place at this end: what a peer sends to no endpoint of the file, packets of the
+//! tunnel that are nobody's. The last of each is named for people, who have forgotten a key of one
+//! of the two files.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -109,7 +110,8 @@ impl Strays {
         }
     }
 
-    /// Notes a packet of this host that goes to nobody; `owner` is the peer whose its destination is.
+    /// Notes a packet of this host that goes to nobody; `owner` is the peer whose its destination
+    /// is.
     pub(super) fn on_unrouted(
         &mut self,
         packet: &[u8],

@@ -49,7 +49,8 @@ pub(super) struct Rules {
 }
 
 impl Tunnel {
-    /// Creates the interface with its addresses and the routes to the peers, or does so later in [`Tunnel::restore`].
+    /// Creates the interface with its addresses and the routes to the peers, or does so later in
+    /// [`Tunnel::restore`].
     pub(super) fn open(
         now: Instant,
         config: &TunnelConfig,
@@ -213,7 +214,8 @@ impl Rules {
     }
 }
 
-/// Which peer each prefix belongs to. A look-up asks once for each length of prefix in use, the longest first.
+/// Which peer each prefix belongs to. A look-up asks once for each length of prefix in use, the
+/// longest first.
 struct Prefixes {
     owners: BTreeMap<IpNet, usize>,
     /// Of IPv4 and of IPv6.

@@ -1,5 +1,5 @@
-//! Vehicles of several drones that have one number, and one ground station that is given them all: it takes them for one
-//! vehicle, and what it tells that one, each of them does.
+//! Vehicles of several drones that have one number, and one ground station that is given them all:
+//! it takes them for one vehicle, and what it tells that one, each of them does.
 //!
 //! Only endpoints that speak to one address are known to be one ground station's.
 
@@ -58,7 +58,8 @@ impl Daemon {
         self.twins = twins;
     }
 
-    /// Says which other peer has a vehicle of the number of one of this peer's, and what that means.
+    /// Says which other peer has a vehicle of the number of one of this peer's, and what that
+    /// means.
     pub(super) fn twin_trouble(&self, place: usize) -> Option<String> {
         self.twins.get(&place).map(|twin| self.twin_words(*twin))
     }

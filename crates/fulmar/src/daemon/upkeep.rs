@@ -1,8 +1,8 @@
-//! Keeps what is ours of the tunnel's interface: that it is up, its MTU, its addresses, its routes, and the settings by
-//! which the kernel would believe what a peer says of routes.
+//! Keeps what is ours of the tunnel's interface: that it is up, its MTU, its addresses, its routes,
+//! and the settings by which the kernel would believe what a peer says of routes.
 //!
-//! What somebody has flushed is put back, at once the first time. Where another program takes it away again and again, it
-//! waits twice as long each time, up to a minute, and says whom to ask.
+//! What somebody has flushed is put back, at once the first time. Where another program takes it
+//! away again and again, it waits twice as long each time, up to a minute, and says whom to ask.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! What else lies in the folder of a configuration: files of other daemons, secrets that they name, texts that an edit
-//! has put there and that are to take a file's place.
+//! What else lies in the folder of a configuration: files of other daemons, secrets that they name,
+//! texts that an edit has put there and that are to take a file's place.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -15,8 +15,8 @@ pub(crate) fn numbered(file: &Path, stem: &str, end: &str) -> impl Iterator<Item
         .map(|name| file.with_file_name(name))
 }
 
-/// Makes the file whose text is to replace another one's, `.NAME.new` beside it, and locks it: one that is there and not
-/// locked was left by a process that was killed, and is removed.
+/// Makes the file whose text is to replace another one's, `.NAME.new` beside it, and locks it: one
+/// that is there and not locked was left by a process that was killed, and is removed.
 pub(crate) fn create_beside(file: &Path, mode: u32) -> io::Result<(PathBuf, File)> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     for path in numbered(file, &format!(".{name}"), "new") {
@@ -39,13 +39,14 @@ pub(crate) fn create_beside(file: &Path, mode: u32) -> io::Result<(PathBuf, File
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Makes a file that was not there: nothing is written over, and through no link that somebody has laid.
+/// Makes a file that was not there: nothing is written over, and through no link that somebody has
+/// laid.
 pub(crate) fn create(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
 
-/// Tells whether a file of the folder names another one of it, in whatever words, or is a link to it. What cannot be a
-/// configuration (too large, no text) names nothing.
+/// Tells whether a file of the folder names another one of it, in whatever words, or is a link to
+/// it. What cannot be a configuration (too large, no text) names nothing.
 ///
 /// # Errors
 /// Those of a file that cannot be looked into, where no other one names it.

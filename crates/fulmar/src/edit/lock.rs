@@ -1,5 +1,6 @@
-//! The lock of a folder with configurations: a file of its own, which nobody can open but root and the folder's owner.
-//! Whoever may look into the folder could lock the folder itself, and so keep an operator from removing a peer.
+//! The lock of a folder with configurations: a file of its own, which nobody can open but root and
+//! the folder's owner. Whoever may look into the folder could lock the folder itself, and so keep
+//! an operator from removing a peer.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -11,7 +12,8 @@ use proto::Duration;
 use super::folder::create;
 
 const NAME: &str = ".fulmar.lock";
-/// How long another edit may take: reading a thousand peers twice, and writing them, takes less than a second.
+/// How long another edit may take: reading a thousand peers twice, and writing them, takes less
+/// than a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often is looked whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -45,7 +47,8 @@ fn open(folder: &Path, path: &Path) -> io::Result<File> {
     let owner = folder.metadata()?.uid();
     let file = match create(path, 0o600) {
         Ok(file) => {
-            // One that root makes is the folder's owner's as well; who is not root makes it its own.
+            // One that root makes is the folder's owner's as well; who is not root makes it its
+            // own.
             let _ = fchown(&file, Some(owner), None);
             file
         }
@@ -82,8 +85,9 @@ fn held(folder: &Path, path: &Path, lock: &File) -> String {
     }
 }
 
-/// Finds the process that holds a lock, and its name, in `/proc/locks` (proc_locks(5)). File systems of several disks
-/// show other devices there than by `stat`, so that the number of the file decides.
+/// Finds the process that holds a lock, and its name, in `/proc/locks` (proc_locks(5)). File
+/// systems of several disks show other devices there than by `stat`, so that the number of the file
+/// decides.
 fn holder(lock: &File) -> Option<(u32, String)> {
     let number = lock.metadata().ok()?.ino().to_string();
     let locks = fs::read_to_string("/proc/locks").ok()?;

@@ -1,11 +1,12 @@
-//! Configuration files that Fulmar itself changes: comments and order stay, and at every moment there is either the old
-//! file or the new one.
+//! Configuration files that Fulmar itself changes: comments and order stay, and at every moment
+//! there is either the old file or the new one.
 //!
-//! Whoever edits holds the lock of the folder meanwhile ([`mod@lock`]). A new text is read as the daemon reads it before it takes the old one's
-//! place, with the same owner and permissions. What a peer shares with us lies in a file of its own beside it.
+//! Whoever edits holds the lock of the folder meanwhile ([`mod@lock`]). A new text is read as the
+//! daemon reads it before it takes the old one's place, with the same owner and permissions. What a
+//! peer shares with us lies in a file of its own beside it.
 //!
-//! Other daemons may have their files in the same folder: nothing is written over, and no secret is removed that any file
-//! there names ([`folder`]).
+//! Other daemons may have their files in the same folder: nothing is written over, and no secret is
+//! removed that any file there names ([`folder`]).
 
 pub(crate) mod folder;
 mod lock;
@@ -85,8 +86,8 @@ impl Editing {
         Ok(Self { file, document, before, made: Made::default(), _lock: lock })
     }
 
-    /// Writes a secret into a file for this configuration, and returns its name there: `NAME.psk`, or another one where
-    /// that is in use.
+    /// Writes a secret into a file for this configuration, and returns its name there: `NAME.psk`,
+    /// or another one where that is in use.
     ///
     /// # Errors
     /// Those of the file system.
@@ -98,7 +99,8 @@ impl Editing {
         let like = self.secret_metadata()?;
         let text = Zeroizing::new(format!("{}\n", keys::encode(secret)));
         for path in numbered(&self.file, name, SECRET_SUFFIX) {
-            // A name that some file mentions is not given away, even where no such file exists: its daemon would take ours for its own.
+            // A name that some file mentions is not given away, even where no such file exists: its
+            // daemon would take ours for its own.
             if path.symlink_metadata().is_ok() || is_named(&path).unwrap_or(false) {
                 continue;
             }
@@ -111,7 +113,8 @@ impl Editing {
         Err("no name is free".into())
     }
 
-    /// Puts the new text on disk, beside the file: what is left to do then needs neither room nor rights.
+    /// Puts the new text on disk, beside the file: what is left to do then needs neither room nor
+    /// rights.
     ///
     /// # Errors
     /// Those of the file system, and the mistakes that a daemon would find in the new text.
@@ -130,8 +133,8 @@ impl Editing {
         Ok(staged)
     }
 
-    /// Writes the new text in the place of the old one. Returns the files of secrets that it does not need any more, and
-    /// that stay because some file may.
+    /// Writes the new text in the place of the old one. Returns the files of secrets that it does
+    /// not need any more, and that stay because some file may.
     ///
     /// # Errors
     /// As for [`Editing::stage`]; then nothing has changed.
@@ -143,7 +146,8 @@ impl Editing {
         editing.stage()?.rename()
     }
 
-    /// Returns the metadata of what secrets are to be like: the private key, which the daemon can read.
+    /// Returns the metadata of what secrets are to be like: the private key, which the daemon can
+    /// read.
     fn secret_metadata(&self) -> Result<Metadata, String> {
         let key = self.document.get("private_key_file").and_then(|name| name.as_str());
         let folder = self.file.parent().unwrap_or(Path::new(""));
@@ -173,7 +177,8 @@ impl Staged {
         Ok(self.remove_unused_secrets())
     }
 
-    /// Removes files of secrets that the old text named and no file of the folder names any more; returns those that stay.
+    /// Removes files of secrets that the old text named and no file of the folder names any more;
+    /// returns those that stay.
     fn remove_unused_secrets(&self) -> Vec<String> {
         let secrets = |text: &str| {
             let document = text.parse::<DocumentMut>();

@@ -53,8 +53,9 @@ pub(super) fn secret_files(document: &DocumentMut) -> Vec<String> {
     tables.iter().filter_map(file).collect()
 }
 
-/// Puts a peer into a file, in the place of the one of the same name or key if there is one. Sections without `peer`
-/// stay with whom they were of. Returns the endpoints that were made for it, after those of the first peer.
+/// Puts a peer into a file, in the place of the one of the same name or key if there is one.
+/// Sections without `peer` stay with whom they were of. Returns the endpoints that were made for
+/// it, after those of the first peer.
 pub(crate) fn put_peer(document: &mut DocumentMut, peer: &NewPeer<'_>) -> Vec<String> {
     let (key, first) = (peer.key.to_string(), peer_names(document).into_iter().next());
     let known = tables(document, "peer");
@@ -90,8 +91,8 @@ pub(crate) fn put_peer(document: &mut DocumentMut, peer: &NewPeer<'_>) -> Vec<St
     }
 }
 
-/// Takes a peer out of a file, with what is about it; what is about the last one waits for the next. Returns how many
-/// other sections went.
+/// Takes a peer out of a file, with what is about it; what is about the last one waits for the
+/// next. Returns how many other sections went.
 ///
 /// # Errors
 /// When there is no such peer.
@@ -164,7 +165,8 @@ pub(crate) fn set_list(table: &mut Table, key: &str, texts: &[String]) {
     put(table, key, Value::Array(texts.iter().map(String::as_str).collect::<Array>()));
 }
 
-/// Returns the sections of a list, which is made where there is none. A list of inline tables becomes one of sections.
+/// Returns the sections of a list, which is made where there is none. A list of inline tables
+/// becomes one of sections.
 pub(crate) fn sections<'d>(document: &'d mut DocumentMut, list: &str) -> &'d mut ArrayOfTables {
     let item = document.entry(list).or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
     if !item.is_array_of_tables() {
@@ -212,7 +214,8 @@ fn name_peer_of_sections(document: &mut DocumentMut, only: &str) {
     }
 }
 
-/// Gives a peer the MAVLink endpoints of another one that can be there twice: those that speak to an address.
+/// Gives a peer the MAVLink endpoints of another one that can be there twice: those that speak to
+/// an address.
 fn copy_endpoints(document: &mut DocumentMut, from: &str, to: &str) -> Vec<String> {
     if !has(document, "mavlink") {
         return Vec::new();

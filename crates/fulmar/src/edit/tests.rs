@@ -141,7 +141,8 @@ fn secrets_of_other_daemons_in_the_folder_are_neither_replaced_nor_removed() {
     add(&station, "relay", 4);
     assert_eq!(fs::read(folder.path().join("relay.psk")).unwrap(), b"a group's");
 
-    // One file for two daemons, also by another name of it, and in a text that is no configuration yet.
+    // One file for two daemons, also by another name of it, and in a text that is no configuration
+    // yet.
     std::os::unix::fs::symlink("alpha.psk", folder.path().join("link.psk")).unwrap();
     for text in [peer_with(5, "alpha.psk"), peer_with(5, "link.psk"), "# alpha.psk".into()] {
         neighbour(&station, &text);

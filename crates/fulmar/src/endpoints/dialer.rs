@@ -1,4 +1,5 @@
-//! The connection of a TCP client: begun without waiting for it, given up where nobody answers, and begun again each second.
+//! The connection of a TCP client: begun without waiting for it, given up where nobody answers, and
+//! begun again each second.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -52,8 +53,8 @@ impl Dialer {
         self.far.timeout().map_or(own, |look| own.min(look))
     }
 
-    /// Begins an attempt where one is due, or gives one up. What is polled under `token` is ready for
-    /// [`Dialer::handle_ready`].
+    /// Begins an attempt where one is due, or gives one up. What is polled under `token` is ready
+    /// for [`Dialer::handle_ready`].
     pub(super) fn handle_timeout(&mut self, now: Instant, token: u64, poller: &Poller) {
         if self.far.handle_timeout(now) && self.under_way.is_none() {
             self.due = now;
@@ -102,7 +103,8 @@ impl Dialer {
         }
     }
 
-    /// Notes that the connection has ended: another is begun, a second after the last attempt at the earliest.
+    /// Notes that the connection has ended: another is begun, a second after the last attempt at
+    /// the earliest.
     pub(super) fn lose(&mut self) {
         self.note("the other end has closed the connection".into());
     }

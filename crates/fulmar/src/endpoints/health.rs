@@ -1,11 +1,12 @@
-//! How a local endpoint is, in a word: whether it is there, whether anything comes in, and whether that is MAVLink.
+//! How a local endpoint is, in a word: whether it is there, whether anything comes in, and whether
+//! that is MAVLink.
 //!
 //! ```text
 //! not there → missing;  there, and takes nothing → takes nothing
 //! no frame for SILENT, but bytes of no frame → noise;  nothing at all → silent
 //! ```
-//! Only of MAVLink is silence known to mean something: whoever speaks it has a heartbeat. Whether it is trouble is up to
-//! those who know what is behind the endpoint (`daemon/endpoints.rs`).
+//! Only of MAVLink is silence known to mean something: whoever speaks it has a heartbeat. Whether
+//! it is trouble is up to those who know what is behind the endpoint (`daemon/endpoints.rs`).
 
 use proto::select::{MavlinkFrame, StreamLoss};
 use proto::{Duration, Instant};

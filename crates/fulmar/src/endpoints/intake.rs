@@ -1,7 +1,8 @@
 //! What a local endpoint takes from its programs: on the way from a port to the session.
 //!
-//! MAVLink comes as frames, whatever pieces a port brings: one datagram may hold several, and a bridge from a serial
-//! line may cut one over two. What a program passes back is not taken (`sources.rs`). Everything else is a message as it is.
+//! MAVLink comes as frames, whatever pieces a port brings: one datagram may hold several, and a
+//! bridge from a serial line may cut one over two. What a program passes back is not taken
+//! (`sources.rs`). Everything else is a message as it is.
 
 use proto::Instant;
 use proto::select::{MavlinkFrame, SETUP_SIGNING, StreamFramer};

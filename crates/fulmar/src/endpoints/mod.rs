@@ -1,7 +1,7 @@
 //! Local endpoints: the sockets and serial ports that applications use.
 //!
-//! Bytes that come in go to the session of the endpoint's peer; deliveries of its channel come out. Where a
-//! channel is shared, frames also pass from one of its applications to the others.
+//! Bytes that come in go to the session of the endpoint's peer; deliveries of its channel come out.
+//! Where a channel is shared, frames also pass from one of its applications to the others.
 
 mod dialer;
 mod health;
@@ -47,8 +47,8 @@ use waiting::Fates;
 pub(crate) use waiting::Passed;
 use whereabouts::Whereabouts;
 
-/// A message that the session had no room for is offered again after this time, should the session's word
-/// that there is room not come earlier.
+/// A message that the session had no room for is offered again after this time, should the
+/// session's word that there is room not come earlier.
 const OFFER_AGAIN: Duration = Duration::from_millis(100);
 
 /// A local endpoint with its port.
@@ -148,7 +148,7 @@ impl Tokens {
 }
 
 impl LocalEndpoint {
-    /// Opens the endpoint; `tokens` leaves the lower 16 bits free. What is not there yet is tried again.
+    /// Opens the endpoint; `tokens` leaves the lower 16 bits free. What is missing is tried again.
     pub(crate) fn open(
         config: EndpointConfig,
         tokens: Tokens,
@@ -216,7 +216,7 @@ impl LocalEndpoint {
         }
     }
 
-    /// Takes another configuration of the same port, whose programs do not notice: it may be of another peer or
+    /// Takes another configuration of the same port, unnoticed by its programs: of another peer or
     /// channel, with other targets or filters. A serial port at another speed is opened again.
     pub(crate) fn adopt(&mut self, now: Instant, config: EndpointConfig, poller: &Poller) {
         match (self.port.get_mut(), &config.kind) {
@@ -253,8 +253,9 @@ impl LocalEndpoint {
         }
     }
 
-    /// Reads what came in and gives each piece to `take`, with the moment at which it came; that says what the session did with
-    /// it. `came` is when it came at the earliest where the kernel does not tell.
+    /// Reads what came in and gives each piece to `take`, with the moment at which it came; that
+    /// says what the session did with it. `came` is when it came at the earliest where the kernel
+    /// does not tell.
     pub(crate) fn handle_ready(
         &mut self,
         (now, came): (Instant, Instant),
@@ -316,8 +317,8 @@ impl LocalEndpoint {
         self.set_paused(false, poller);
     }
 
-    /// Gives a message to the applications, as far as the endpoint's filter lets it pass. The one that it is `from`, if any
-    /// is, is left out.
+    /// Gives a message to the applications, as far as the endpoint's filter lets it pass. The one
+    /// that it is `from`, if any is, is left out.
     pub(crate) fn deliver(
         &mut self,
         now: Instant,
@@ -449,8 +450,8 @@ impl LocalEndpoint {
         self.status_text.as_ref().is_some_and(StatusText::knows_vehicle)
     }
 
-    /// Tells its programs something that the pilot should know. It is no message of the peer: filters, which are
-    /// for those, do not hold it back.
+    /// Tells its programs something that the pilot should know. It is no message of the peer:
+    /// filters, which are for those, do not hold it back.
     pub(crate) fn tell_pilot(
         &mut self,
         now: Instant,

@@ -1,5 +1,6 @@
-//! A client of UDP whose far end has a name: it is opened once an address is known, and anew when the name has another one.
-//! UDP does not tell that nobody is there any more, so silence is a reason to look the name up again.
+//! A client of UDP whose far end has a name: it is opened once an address is known, and anew when
+//! the name has another one. UDP does not tell that nobody is there any more, so silence is a
+//! reason to look the name up again.
 
 use proto::{Duration, Instant};
 use sys::poller::Poller;
@@ -11,7 +12,8 @@ use super::{LocalEndpoint, Port, Tokens, told, udp};
 const UNHEARD: Duration = Duration::from_secs(30);
 
 impl LocalEndpoint {
-    /// Takes what was said of a name, and looks it up again where its address does not work, or says nothing.
+    /// Takes what was said of a name, and looks it up again where its address does not work, or
+    /// says nothing.
     pub(super) fn follow_name(&mut self, now: Instant) {
         let Some(far) = &mut self.far else { return };
         let is_news = far.handle_timeout(now);

@@ -2,8 +2,9 @@
 //!
 //! Both autopilots slow their streams down when `txbuf` is low and recover when it is high. The
 //! message is made here, for the autopilot alone: it is not sent to the peer. Beside STATUSTEXT
-//! (`statustext.rs`) it is the only MAVLink message that Fulmar ever makes. Heartbeats and sticks are never invented: failsafes must
-//! see the truth. While no session is connected nothing is said at all.
+//! (`statustext.rs`) it is the only MAVLink message that Fulmar ever makes. Heartbeats and sticks
+//! are never invented: failsafes must see the truth. While no session is connected nothing is said
+//! at all.
 
 use proto::select::{Version, encode_frame};
 use proto::{Duration, Instant};

@@ -1,23 +1,26 @@
 //! Frames numbered anew, in the order in which an endpoint's programs are given them.
 //!
-//! A ground station works a link's quality out from the numbers that a vehicle gives its frames, and takes a frame that
-//! comes after a later one for 254 lost ones [Mission Planner, `MAVLinkInterface.cs`; QGroundControl,
-//! `MAVLinkProtocol.cc`; pymavlink, `mavutil.py`]. Over several links frames do overtake each other, and control is meant
-//! to: over links that lose 2 % such a ground station reads 9 % of quality. Here each source's frames are numbered as
-//! they leave, and as many numbers are left out as frames are lost, so that the reading is what it says.
+//! A ground station works a link's quality out from the numbers that a vehicle gives its frames,
+//! and takes a frame that comes after a later one for 254 lost ones [Mission Planner,
+//! `MAVLinkInterface.cs`; QGroundControl, `MAVLinkProtocol.cc`; pymavlink, `mavutil.py`]. Over
+//! several links frames do overtake each other, and control is meant to: over links that lose 2 %
+//! such a ground station reads 9 % of quality. Here each source's frames are numbered as they
+//! leave, and as many numbers are left out as frames are lost, so that the reading is what it says.
 //!
 //! A source that signs is left alone with all its frames: the signature covers the number.
 //!
 //! ```text
-//! given(n) = given(n-1) + 1 + (numbers of the source that have left the window [newest-127, newest] and never came)
+//! given(n) = given(n-1) + 1 + (numbers of the source that have left the window [newest-127,
+//!            newest] and never came)
 //! ```
 
 use proto::select::{Class, MavlinkFrame, MavlinkFrames};
 
-/// Sources that are numbered; frames of further ones pass as they are. A vehicle has a handful of components.
+/// Sources that are numbered; frames of further ones pass as they are. A vehicle has a handful of
+/// components.
 const SOURCES: usize = 32;
-/// How far ahead of all others bulk can be. What is further may as well be what was overtaken long ago: numbers have 8
-/// bits, and parameters and files may wait for seconds.
+/// How far ahead of all others bulk can be. What is further may as well be what was overtaken long
+/// ago: numbers have 8 bits, and parameters and files may wait for seconds.
 const BULK_AHEAD: u8 = 32;
 /// Frames in a row without a signature after which a source signs no more.
 const SIGNS_NO_MORE: u8 = 255;
@@ -43,8 +46,8 @@ struct Source {
 }
 
 impl Renumber {
-    /// Takes note of the frames in `bytes`. Where they are given to the programs, returns them with their new numbers;
-    /// those of a source that signs keep theirs.
+    /// Takes note of the frames in `bytes`. Where they are given to the programs, returns them with
+    /// their new numbers; those of a source that signs keep theirs.
     pub(super) fn on_frames(&mut self, class: Class, bytes: &[u8], is_given: bool) -> Vec<u8> {
         let mut numbered = Vec::with_capacity(bytes.len());
         for frame in MavlinkFrames::new(bytes) {
@@ -91,8 +94,8 @@ impl Renumber {
 }
 
 impl Source {
-    /// Tells whether the source signs, as far as its frames up to this one tell. When it no longer does, its numbers begin
-    /// anew with this frame.
+    /// Tells whether the source signs, as far as its frames up to this one tell. When it no longer
+    /// does, its numbers begin anew with this frame.
     fn signs(&mut self, frame: &MavlinkFrame<'_>) -> bool {
         if frame.is_signed {
             self.unsigned = 0;
@@ -198,8 +201,8 @@ mod tests {
 
     #[test]
     fn bulk_that_was_overtaken_for_long_moves_nothing() {
-        // Each 50th frame is a parameter that comes 100 or 150 later. Numbers of the latter look like some of the future,
-        // and once one is believed, so do those of the former.
+        // Each 50th frame is a parameter that comes 100 or 150 later. Numbers of the latter look
+        // like some of the future, and once one is believed, so do those of the former.
         let mut order: Vec<u32> = (0..4_000).filter(|number| number % 50 != 0).collect();
         let bulk: Vec<u32> = (1..70).map(|count| 50 * count).collect();
         for number in &bulk {
@@ -207,8 +210,8 @@ mod tests {
             let place = order.iter().position(|other| *other == number + late + 1).unwrap();
             order.insert(place, *number);
         }
-        // Those that are out of the window count as lost, since nobody can tell any more; nothing else does but the last
-        // ten, which never come.
+        // Those that are out of the window count as lost, since nobody can tell any more; nothing
+        // else does but the last ten, which never come.
         let read = lost_as_read(&given(&order, &bulk));
         assert!(read <= 35 + 10, "{read} of 35 parameters that come late");
         assert!(lost_as_read(&given(&order, &[])) > 1_000, "as if it were telemetry");
@@ -253,7 +256,8 @@ mod tests {
     #[test]
     fn two_vehicles_of_one_number_are_read_no_worse_than_apart() {
         for apart in [1, 3, 40, 100, 127, 128, 129, 200, 255] {
-            // Their frames take turns, and overtake each other now and then; one of them sends a little more.
+            // Their frames take turns, and overtake each other now and then; one of them sends a
+            // little more.
             let numbers = (0..2_000_u32).flat_map(|turn| {
                 let other = (turn % 10 != 3).then_some(turn * 9 / 10 + apart);
                 [Some(turn), other].into_iter().flatten()

@@ -2,8 +2,9 @@
 //!
 //! Nothing is dropped here in silence. While the session has no room nothing is read, and writers
 //! wait. A reader that falls too far behind is disconnected: a reliable stream with a hole is worse
-//! than one that visibly ends. Where a stream has a deadline, what waits beyond it is skipped, as everywhere (`waiting.rs`),
-//! and the kernel is let have little at a time, since nothing there can be taken back.
+//! than one that visibly ends. Where a stream has a deadline, what waits beyond it is skipped, as
+//! everywhere (`waiting.rs`), and the kernel is let have little at a time, since nothing there can
+//! be taken back.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
@@ -25,8 +26,8 @@ const LONGEST: usize = 1 << 20;
 /// Room that is asked for on the way to a client: the longest message and its bookkeeping, so that
 /// it can be delivered at all.
 pub(crate) const SEND_BUFFER: usize = LONGEST + 4_096;
-/// What a message takes in the kernel beside its bytes, at most: the kernel is asked for room for little more than the next
-/// one where messages have a deadline.
+/// What a message takes in the kernel beside its bytes, at most: the kernel is asked for room for
+/// little more than the next one where messages have a deadline.
 const BESIDE_MESSAGE: usize = 4_096;
 /// Bytes that wait for a client that does not keep up, before it is disconnected.
 const WAITING: usize = 8 << 20;
@@ -182,7 +183,8 @@ impl SeqpacketPort {
     fn accept(&mut self, poller: &Poller) {
         let Ok(socket) = self.listener.accept() else { return };
         let Some(part) = self.clients.iter().position(Option::is_none) else { return };
-        // Where the kernel does not tell when messages came, those of a standstill count as old as that.
+        // Where the kernel does not tell when messages came, those of a standstill count as old as
+        // that.
         let _ = arrival::stamp(&socket);
         // A smaller buffer will do for shorter messages; one that does not fit is reported then.
         let _ = socket.set_send_buffer(SEND_BUFFER);
@@ -242,7 +244,8 @@ impl Client {
                 false => SEND_BUFFER,
             };
             if std::mem::replace(&mut self.send_buffer, room) != room {
-                // A smaller buffer will do for shorter messages; one that does not fit is reported then.
+                // A smaller buffer will do for shorter messages; one that does not fit is reported
+                // then.
                 let _ = self.socket.set_send_buffer(room);
             }
             let Some(message) = self.waiting.next(now) else { break };

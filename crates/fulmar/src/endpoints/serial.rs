@@ -1,8 +1,9 @@
 //! Serial endpoints: an autopilot on a UART or USB port, which may be missing or unplugged.
 //!
-//! The driver's own queue is kept short, since nothing can overtake in it, and nothing in it can be taken back: frames
-//! wait here, replicated control before everything else, and none beyond its time to live (`waiting.rs`). Drivers that do not
-//! tell how much they hold (pseudo-terminals) take what they can, some 17 kB.
+//! The driver's own queue is kept short, since nothing can overtake in it, and nothing in it can be
+//! taken back: frames wait here, replicated control before everything else, and none beyond its
+//! time to live (`waiting.rs`). Drivers that do not tell how much they hold (pseudo-terminals) take
+//! what they can, some 17 kB.
 
 use std::io;
 use std::path::PathBuf;
@@ -315,7 +316,8 @@ mod tests {
         let mut line = line(921_600);
         let mut now = line.now;
         let mut numbers = 0..=u8::MAX;
-        // Fills what the kernel takes of a pseudo-terminal, whose driver does not say how much it holds.
+        // Fills what the kernel takes of a pseudo-terminal, whose driver does not say how much it
+        // holds.
         while line.port.waiting.bytes() == 0 {
             line.port.deliver(now, &passed(now, Class::Control, &heartbeat(0)));
         }

@@ -1,18 +1,22 @@
-//! At which end of a session the sources of MAVLink live, so that a program that passes frames on makes no loop
-//! [specs/delivery.md §2] (rule 8).
+//! At which end of a session the sources of MAVLink live, so that a program that passes frames on
+//! makes no loop [specs/delivery.md §2] (rule 8).
 //!
-//! Such a program (mavlink-router, a ground station that forwards) gives back at one endpoint what it was given at another.
-//! Taken, that would go to the other end, and to every endpoint that shares, and so to the program again. Two rules end it:
+//! Such a program (mavlink-router, a ground station that forwards) gives back at one endpoint what
+//! it was given at another. Taken, that would go to the other end, and to every endpoint that
+//! shares, and so to the program again. Two rules end it:
 //!
-//! 1. *What was given is not taken back*: a frame that was given to programs within the last moment is not taken, neither
-//!    from another program than the one that sent it nor from that one, which may hear itself at another endpoint. Who
-//!    gives all its frames one number may say the same again.
-//! 2. *A source lives at one end* [mavlink-router, `Endpoint::accept_msg`]: frames of a system and component that are heard
-//!    from the other end are not taken at this one. Whoever speaks first lives where it speaks, and moves once it has been
-//!    silent there: so a forged frame from the other end shuts nobody out who speaks here, nor anybody else for long.
-//!    Ground stations are excepted, by their heartbeat: all of them call themselves 255, wherever they are.
+//! 1. *What was given is not taken back*: a frame that was given to programs within the last moment
+//!    is not taken, neither from another program than the one that sent it nor from that one, which
+//!    may hear itself at another endpoint. Who gives all its frames one number may say the same
+//!    again.
+//! 2. *A source lives at one end* [mavlink-router, `Endpoint::accept_msg`]: frames of a system and
+//!    component that are heard from the other end are not taken at this one. Whoever speaks first
+//!    lives where it speaks, and moves once it has been silent there: so a forged frame from the
+//!    other end shuts nobody out who speaks here, nor anybody else for long. Ground stations are
+//!    excepted, by their heartbeat: all of them call themselves 255, wherever they are.
 //!
-//! The first rule knows nothing of a program that changes the frames, the second nothing of frames of this end.
+//! The first rule knows nothing of a program that changes the frames, the second nothing of frames
+//! of this end.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -24,13 +28,14 @@ use super::Origin;
 use super::statustext::HEARTBEAT;
 use super::vehicles::Vehicles;
 
-/// After so long without a word a source may be elsewhere: heartbeats come every second, and autopilots and ground stations
-/// take each other for gone after 3.5 to 5 s.
+/// After so long without a word a source may be elsewhere: heartbeats come every second, and
+/// autopilots and ground stations take each other for gone after 3.5 to 5 s.
 const SPEAKS: Duration = Duration::from_secs(5);
-/// Sources that are known; what further ones send is taken. A swarm behind one endpoint has some hundred components.
+/// Sources that are known; what further ones send is taken. A swarm behind one endpoint has some
+/// hundred components.
 const SOURCES: usize = 256;
-/// How long what was given may take to come back: programs pass on within milliseconds. Whoever sends the same frame from
-/// another port each time, with the same number, must not wait for long.
+/// How long what was given may take to come back: programs pass on within milliseconds. Whoever
+/// sends the same frame from another port each time, with the same number, must not wait for long.
 const COMES_BACK: Duration = Duration::from_millis(500);
 /// Frames given that are remembered: half a second of a vehicle's telemetry at three endpoints.
 const GIVEN: usize = 512;
@@ -60,7 +65,8 @@ struct Source {
     end: End,
     heard: Instant,
     is_station: bool,
-    /// Number and hash of the last frame that a program of this end brought, and whether frames that differ have one number.
+    /// Number and hash of the last frame that a program of this end brought, and whether frames
+    /// that differ have one number.
     last: (u8, u64),
     is_unnumbered: bool,
 }

@@ -1,9 +1,11 @@
-//! STATUSTEXT: what the pilot is told of the links, in the window where the vehicle's own messages are.
+//! STATUSTEXT: what the pilot is told of the links, in the window where the vehicle's own messages
+//! are.
 //!
-//! The message is made here, for the programs of one endpoint alone, and is never sent to the peer: each end tells what
-//! it sees. It comes from a component of its own of the vehicle's system, since ground stations show no other
-//! system's texts beside a vehicle; that component has no heartbeat, for what it says needs none, and an invented one
-//! would look like a second vehicle. What there is to say is up to `daemon/pilot`.
+//! The message is made here, for the programs of one endpoint alone, and is never sent to the peer:
+//! each end tells what it sees. It comes from a component of its own of the vehicle's system, since
+//! ground stations show no other system's texts beside a vehicle; that component has no heartbeat,
+//! for what it says needs none, and an invented one would look like a second vehicle. What there is
+//! to say is up to `daemon/pilot`.
 
 use proto::select::{MavlinkFrame, MavlinkFrames, Version, encode_frame};
 
@@ -56,7 +58,8 @@ impl StatusText {
         }
     }
 
-    /// Makes a frame of a text, of which the first [`LONGEST`] bytes count; none before the vehicle is known.
+    /// Makes a frame of a text, of which the first [`LONGEST`] bytes count; none before the vehicle
+    /// is known.
     pub(super) fn frame(&mut self, severity: Severity, text: &str) -> Option<Vec<u8>> {
         let (system, version) = self.vehicle?;
         // Version 2 has two more fields, which are zero for a text in one piece, and cuts them off.

@@ -1,7 +1,8 @@
 //! TCP endpoints: a server of MAVLink streams for a few clients, or the client of one server.
 //!
-//! What a client does not take waits here, and is dropped when its time is over (`waiting.rs`). The kernel is let have little;
-//! what it has brought into the buffer of the client's own kernel, 64 kB and more, nobody can take back.
+//! What a client does not take waits here, and is dropped when its time is over (`waiting.rs`). The
+//! kernel is let have little; what it has brought into the buffer of the client's own kernel, 64 kB
+//! and more, nobody can take back.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,25 +17,27 @@ use super::waiting::{Fates, Passed, Waiting};
 use super::{Origin, Tokens, takes_nothing};
 use crate::config::Remote;
 
-/// Clients of one server. One more takes the place of one that has not brought a frame, or of the one that was silent for
-/// longest, or is turned away where none gives way.
+/// Clients of one server. One more takes the place of one that has not brought a frame, or of the
+/// one that was silent for longest, or is turned away where none gives way.
 const CLIENTS: usize = 8;
 /// A client that has been silent for longer may be gone without a word: ground stations send a
 /// heartbeat every second.
 const SILENCE: Duration = Duration::from_secs(30);
-/// A client that has brought no frame for so long is no ground station, but a browser, a scanner, or one that only listens.
+/// A client that has brought no frame for so long is no ground station, but a browser, a scanner,
+/// or one that only listens.
 const SPEAKS_WITHIN: Duration = Duration::from_secs(2);
 /// How long it is told that a client was turned away.
 const TOLD_FOR: Duration = Duration::from_secs(60);
 /// Bytes that wait for a client that does not keep up; frames beyond are dropped, whole.
 const WAITING: usize = 65_536;
-/// Bytes that the kernel may hold of what it cannot send at once: a few frames, so that a stream goes on while we wait for
-/// our turn.
+/// Bytes that the kernel may hold of what it cannot send at once: a few frames, so that a stream
+/// goes on while we wait for our turn.
 const IN_KERNEL: u32 = 4_096;
 /// Bytes read from a client at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 16_384;
 
-/// A TCP endpoint and its connections: a server's clients, or a client's one connection, at the first place.
+/// A TCP endpoint and its connections: a server's clients, or a client's one connection, at the
+/// first place.
 pub(super) struct TcpPort {
     origin: From,
     clients: Vec<Option<TcpClient>>,

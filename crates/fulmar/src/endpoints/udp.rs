@@ -1,5 +1,6 @@
-//! UDP endpoints: a server that answers the programs that speak to it, a client that speaks to one address. At a multicast
-//! address a server is one of the group; a client may speak to a multicast or broadcast address, and anybody may answer.
+//! UDP endpoints: a server that answers the programs that speak to it, a client that speaks to one
+//! address. At a multicast address a server is one of the group; a client may speak to a multicast
+//! or broadcast address, and anybody may answer.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,16 +16,16 @@ use super::intake::Piece;
 use super::{Origin, Tokens, told};
 use crate::awaited::RETRY;
 
-/// Clients of one server. One more takes the place of the one that was silent for longest, unless all are
-/// regular ones.
+/// Clients of one server. One more takes the place of the one that was silent for longest, unless
+/// all are regular ones.
 const CLIENTS: usize = 8;
 /// A client that has been silent for longer is forgotten, unless it is the only one: ground
 /// stations send a heartbeat every second.
 const SILENCE: Duration = Duration::from_secs(30);
 /// A client that has spoken for so long is a regular one: strangers cannot take its place.
 const REGULAR: Duration = Duration::from_secs(1);
-/// So long after the host of a client's address has said that nobody takes what is sent there, that is so: it says so once a
-/// second, of a vehicle that sends a heartbeat a second.
+/// So long after the host of a client's address has said that nobody takes what is sent there, that
+/// is so: it says so once a second, of a vehicle that sends a heartbeat a second.
 const REFUSED: Duration = Duration::from_secs(5);
 /// Datagrams read at a time, so that a flood leaves room for the links.
 const AT_A_TIME: usize = 64;
@@ -62,7 +63,7 @@ pub(super) enum Far {
     One(SocketAddr),
     /// All who listen at a broadcast or multicast address; the answers are their own addresses'.
     Many(SocketAddr),
-    /// A group that it belongs to. What it says leaves by a socket of its own, to be told from what others say.
+    /// A group that it belongs to. What it says leaves by its own socket: others say things too.
     Group(SocketAddr, UdpSocket),
 }
 
@@ -70,7 +71,7 @@ struct Client {
     address: SocketAddr,
     since: Instant,
     heard: Instant,
-    /// Whose memory has the bound of the clients, and which strangers cannot push out any more than the client itself.
+    /// Bounded as the clients are; strangers push it out no more than the client itself.
     frames: StreamFramer,
     /// Our own address towards it, of a group: by that interface it hears us.
     near: Option<Ipv4Addr>,
@@ -167,8 +168,8 @@ impl UdpPort {
         self.remote().filter(|_| is_refused).map(nobody_there)
     }
 
-    /// Follows this host's addresses and routes: a client's datagrams leave from the address that the route has now, and
-    /// a group is heard on every interface. Joining once more changes nothing.
+    /// Follows this host's addresses and routes: a client's datagrams leave from the route's
+    /// present address, and a group is heard on every interface. Joining once more changes nothing.
     pub(super) fn follow(&mut self, interfaces: &[Interface], poller: &Poller) {
         match self.far {
             Far::One(remote) => {
@@ -223,8 +224,9 @@ impl UdpPort {
         self.trouble = Some(trouble);
     }
 
-    /// Reads until `take`, which is told where something is from and when it came, says that it has enough. `came` is that of
-    /// what the kernel does not tell it of. The datagrams of a source may be pieces of a stream of frames.
+    /// Reads until `take`, which is told where something is from and when it came, says that it has
+    /// enough. `came` is that of what the kernel does not tell it of. The datagrams of a source may
+    /// be pieces of a stream of frames.
     pub(super) fn handle_ready(
         &mut self,
         now: Instant,
@@ -323,7 +325,7 @@ impl UdpPort {
         given
     }
 
-    /// Sends to the one address, or to all at it; where our own address was lost, from the one that there is now.
+    /// Sends to the one address, or to all at it; where our own is gone, from the present one.
     fn send(&mut self, now: Instant, bytes: &[u8], poller: &Poller) -> bool {
         let mut sent = self.send_once(now, bytes);
         if let (Err(error), Far::One(remote) | Far::Many(remote)) = (&sent, &self.far)
@@ -345,7 +347,8 @@ impl UdpPort {
         true
     }
 
-    /// Notes that the application at the other end is not there at the moment; the log is told when that is news.
+    /// Notes that the application at the other end is not there at the moment; the log is told when
+    /// that is news.
     fn on_refused(&mut self, now: Instant, error: &io::Error) {
         if error.kind() != ErrorKind::ConnectionRefused {
             return;
@@ -430,13 +433,15 @@ fn any(of: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Tells whether a datagram of a group is our own: from the port of our socket, and from an address of this host.
+/// Tells whether a datagram of a group is our own: from the port of our socket, and from an address
+/// of this host.
 fn is_own(out: &UdpSocket, source: SocketAddr) -> bool {
     let is_port = out.local_addr().is_ok_and(|own| own.port() == source.port());
     is_port && UdpSocket::bind((source.ip(), 0)).is_ok()
 }
 
-/// Tells whether an error says nothing of the address: no room at the moment, or a datagram that is too long.
+/// Tells whether an error says nothing of the address: no room at the moment, or a datagram that is
+/// too long.
 fn is_passing(error: &io::Error) -> bool {
     let is_too_long = error.raw_os_error() == Some(TOO_LONG);
     is_too_long
@@ -453,8 +458,8 @@ fn stamp(socket: &UdpSocket) {
     }
 }
 
-/// Notes a client, and returns its place, none when there is no room for it, and who is forgotten for it. Programs of
-/// this host take the place of strangers.
+/// Notes a client, and returns its place, none when there is no room for it, and who is forgotten
+/// for it. Programs of this host take the place of strangers.
 fn remember(
     clients: &mut Vec<Client>,
     address: SocketAddr,
@@ -558,7 +563,8 @@ mod tests {
             remember(&mut clients, stranger(port), at(2_000 + u64::from(port)));
         }
         assert!(clients.iter().any(|client| client.address == station));
-        // Strangers that stay are no better: they fill what is free of the table, and take no one's place.
+        // Strangers that stay are no better: they fill what is free of the table, and take no one's
+        // place.
         for port in 1_000 - CLIENTS as u16..1_000 {
             for ms in [4_000, 5_500] {
                 remember(&mut clients, stranger(port), at(ms));

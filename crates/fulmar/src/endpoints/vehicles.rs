@@ -1,6 +1,8 @@
-//! What is known of the vehicles of a session from the HEARTBEAT and SYS_STATUS that pass by, at whichever end they are.
+//! What is known of the vehicles of a session from the HEARTBEAT and SYS_STATUS that pass by, at
+//! whichever end they are.
 //!
-//! Nothing is asked for and nothing depends on it: a person who watches is shown mode, armed, battery, and when each was last heard.
+//! Nothing is asked for and nothing depends on it: a person who watches is shown mode, armed,
+//! battery, and when each was last heard.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,8 @@ use super::statustext::{HEARTBEAT, is_vehicle};
 const SYS_STATUS: u32 = 1;
 /// MAV_MODE_FLAG_SAFETY_ARMED.
 const ARMED: u8 = 0x80;
-/// Vehicles of one session that are told of; a further one takes the place of the one that has been silent for longest.
+/// Vehicles of one session that are told of; a further one takes the place of the one that has been
+/// silent for longest.
 const VEHICLES: usize = 16;
 
 /// The vehicles of one session, by system.

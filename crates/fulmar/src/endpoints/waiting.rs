@@ -1,15 +1,17 @@
-//! What waits for an application that takes nothing at the moment: nothing of it is given once it has outlived its time.
+//! What waits for an application that takes nothing at the moment: nothing of it is given once it
+//! has outlived its time.
 //!
 //! ```text
 //! a newer set-point of a stream comes     → the one that waits goes [`Policy::newest_counts`]
 //! a frame's time to live ends             → it goes, counted, whatever has room
 //! more bytes wait than the bound          → the oldest go, counted
-//! a part of a frame has left              → the rest follows; where its time has ended meanwhile, with a wrong checksum,
-//!                                           so that the stream stays whole and the frame is not taken
+//! a part of a frame has left              → the rest follows; where its time has ended meanwhile,
+//!                                           with a wrong checksum, so that the stream stays whole
+//!                                           and the frame is not taken
 //! ```
 //!
-//! What the kernel has taken cannot be taken back. Each port keeps that small where the kernel lets it: docs/mavlink.md
-//! has the list.
+//! What the kernel has taken cannot be taken back. Each port keeps that small where the kernel lets
+//! it: docs/mavlink.md has the list.
 //!
 //! [`Policy::newest_counts`]: proto::select::Policy::newest_counts
 
@@ -18,7 +20,8 @@ use std::collections::VecDeque;
 use proto::select::{Class, MavlinkFrames, Policy};
 use proto::{Duration, Instant};
 
-/// A port that has taken nothing for so long is in trouble: a driver's queue of 20 ms, or a program's turn, is over by then.
+/// A port that has taken nothing for so long is in trouble: a driver's queue of 20 ms, or a
+/// program's turn, is over by then.
 const TAKES_NOTHING: Duration = Duration::from_secs(1);
 
 /// Something for an application.
@@ -135,7 +138,8 @@ impl Waiting {
         }
     }
 
-    /// Drops what is too old at the front of each queue: what is behind that is looked at when it gets there.
+    /// Drops what is too old at the front of each queue: what is behind that is looked at when it
+    /// gets there.
     fn drop_old(&mut self, now: Instant) {
         for queue in [&mut self.urgent, &mut self.rest] {
             while queue.front().is_some_and(|entry| entry.is_old(now))

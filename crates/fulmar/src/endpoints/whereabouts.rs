@@ -1,5 +1,5 @@
-//! Where a client's far end is: an address, or the addresses of a name, which is looked up in a thread of its own. The loop
-//! waits for no resolver: it looks for the answer now and then.
+//! Where a client's far end is: an address, or the addresses of a name, which is looked up in a
+//! thread of its own. The loop waits for no resolver: it looks for the answer now and then.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -11,9 +11,11 @@ use crate::names;
 
 /// How often an answer is looked for while a name is looked up.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often a name is looked up while there is no way to what it said, or nothing is heard from there.
+/// How often a name is looked up while there is no way to what it said, or nothing is heard from
+/// there.
 const ASK_EVERY: Duration = Duration::from_secs(10);
-/// A resolver that has not answered by then is asked again: the thread that waits for it may never come back.
+/// A resolver that has not answered by then is asked again: the thread that waits for it may never
+/// come back.
 const ASKED_WITHIN: Duration = Duration::from_secs(60);
 
 type Answer = Result<Vec<SocketAddr>, String>;
@@ -84,7 +86,8 @@ impl Whereabouts {
         self.answer.as_ref().map(|_| self.look_at)
     }
 
-    /// Takes the answer where there is one; returns whether it says something else than the one before.
+    /// Takes the answer where there is one; returns whether it says something else than the one
+    /// before.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
         let Some(answer) = self.answer.as_ref().filter(|_| self.look_at <= now) else {
             return false;

@@ -26,7 +26,8 @@ impl Follower {
         Ok(Self { lines: BufReader::new(UnixStream::connect(socket_beside(status))?) })
     }
 
-    /// Waits for the next event; none when the daemon has ended, or has hung up on one client too many.
+    /// Waits for the next event; none when the daemon has ended, or has hung up on one client too
+    /// many.
     ///
     /// # Errors
     /// Those of the socket; `InvalidData` where no daemon speaks.

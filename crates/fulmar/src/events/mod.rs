@@ -1,5 +1,6 @@
-//! What happened in a daemon, one line each: the daemon keeps the newest in a ring and serves them at a socket beside
-//! that of `fulmar status`; `fulmar events`, `fulmar web` and `fulmar top` follow them.
+//! What happened in a daemon, one line each: the daemon keeps the newest in a ring and serves them
+//! at a socket beside that of `fulmar status`; `fulmar events`, `fulmar web` and `fulmar top`
+//! follow them.
 
 mod client;
 mod command;

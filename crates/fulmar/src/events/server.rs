@@ -1,7 +1,8 @@
 //! The daemon's end: the newest events as lines, and the clients that follow them.
 //!
-//! A client that connects is given every line that is kept, then each one as it happens. Nothing is kept for a
-//! client but the number of its next line: one that reads too slowly is told how many it has lost.
+//! A client that connects is given every line that is kept, then each one as it happens. Nothing is
+//! kept for a client but the number of its next line: one that reads too slowly is told how many it
+//! has lost.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +17,8 @@ use super::{EventReport, socket_beside, timestamp};
 use crate::awaited::Awaited;
 use crate::socket_file::SocketFile;
 
-/// Lines that are kept: some minutes of a station whose thousand drones lose a link at once, and 1 MiB at most.
+/// Lines that are kept: some minutes of a station whose thousand drones lose a link at once, and 1
+/// MiB at most.
 const KEPT: usize = 4_096;
 /// Clients that may follow at a time.
 const FOLLOWERS: usize = 16;
@@ -50,7 +52,8 @@ struct Client {
 }
 
 impl EventServer {
-    /// Keeps events from now on; [`EventServer::listen`] opens the socket, beside that of `fulmar status`.
+    /// Keeps events from now on; [`EventServer::listen`] opens the socket, beside that of `fulmar
+    /// status`.
     ///
     /// # Errors
     /// That there is no randomness to be had.
@@ -84,7 +87,8 @@ impl EventServer {
         self.next - 1
     }
 
-    /// Keeps an event, of which number, run and time are filled in here, and gives it to those who follow.
+    /// Keeps an event, of which number, run and time are filled in here, and gives it to those who
+    /// follow.
     pub(crate) fn push(
         &mut self,
         event: EventReport,

@@ -33,8 +33,8 @@ pub(crate) struct DroneArguments {
     /// A link's interface, once for each link; without it those with an address.
     #[arg(long, value_name = "NAME")]
     pub(super) interface: Vec<String>,
-    /// The autopilot's serial port, such as /dev/ttyAMA0:921600; without the speed it is listened for. "udp" where
-    /// mavlink-router or another program has the port.
+    /// The autopilot's serial port, such as /dev/ttyAMA0:921600; without the speed it is listened
+    /// for. "udp" where mavlink-router or another program has the port.
     #[arg(long, value_name = "DEVICE[:BAUD]", value_parser = autopilot)]
     pub(super) serial: Option<Autopilot>,
     #[command(flatten)]
@@ -53,7 +53,8 @@ pub(crate) struct StationArguments {
     /// Where the ground station listens for MAVLink over UDP; asked without it, 127.0.0.1:14550.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(super) ground_station: Option<SocketAddr>,
-    /// This station's address in the tunnel, which carries video and ssh; "none" for MAVLink alone. Asked without it.
+    /// This station's address in the tunnel, which carries video and ssh; "none" for MAVLink alone.
+    /// Asked without it.
     #[arg(long, value_name = "ADDRESS/NN", value_parser = tunnel)]
     pub(super) tunnel: Option<Tunnel>,
     #[command(flatten)]

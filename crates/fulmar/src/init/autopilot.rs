@@ -1,7 +1,7 @@
 //! Listens on serial ports for an autopilot, at one speed after the other.
 //!
-//! An autopilot is known by its HEARTBEAT, which comes once a second with a checksum of its own. Nothing is written to a
-//! port: what hangs there may not be an autopilot at all.
+//! An autopilot is known by its HEARTBEAT, which comes once a second with a checksum of its own.
+//! Nothing is written to a port: what hangs there may not be an autopilot at all.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use proto::select::{MavlinkFrame, StreamFramer};
 use sys::clock;
 use sys::serial::{FlowControl, Serial};
 
-/// Speeds in baud, likely ones first: ArduPilot's and PX4's defaults, and what telemetry is raised to.
+/// Speeds in baud, likely ones first: ArduPilot's and PX4's defaults, and what telemetry is raised
+/// to.
 const SPEEDS: [u32; 6] = [115_200, 57_600, 921_600, 460_800, 230_400, 1_500_000];
 /// Time at each speed: a heartbeat a second, and half of one to spare.
 const AT_EACH: Duration = Duration::from_millis(1_500);
@@ -123,7 +124,8 @@ mod tests {
         encode_frame(version, 0, (7, 1), HEARTBEAT, &[0, 0, 0, 0, 2, autopilot, 81, 4, 3]).unwrap()
     }
 
-    /// What is heard on a line on which `bytes` come in again and again, without a pause where there are many.
+    /// What is heard on a line on which `bytes` come in again and again, without a pause where
+    /// there are many.
     fn heard(bytes: &[u8]) -> Outcome {
         let line = PseudoTerminal::open().unwrap();
         let device = line.device().to_owned();

@@ -109,7 +109,8 @@ fn listen(how: &How, ports: Vec<found::Port>) -> Vec<Heard> {
     heard
 }
 
-/// Decides where the vehicle's MAVLink comes from: what was said, the one that is heard, or an answer.
+/// Decides where the vehicle's MAVLink comes from: what was said, the one that is heard, or an
+/// answer.
 fn autopilot_of(said: Option<&Autopilot>, heard: &[Heard], how: &How) -> Result<Autopilot, String> {
     let autopilots = heard.iter().filter_map(|port| match port.outcome {
         Outcome::Autopilot { baud, .. } => Some(Autopilot::Serial(port.device.clone(), Some(baud))),

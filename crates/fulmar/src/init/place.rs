@@ -1,4 +1,5 @@
-//! Puts a new file and its key on disk: whole or not at all, and nothing is overwritten unless that was asked for.
+//! Puts a new file and its key on disk: whole or not at all, and nothing is overwritten unless that
+//! was asked for.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -27,7 +28,8 @@ pub(super) struct Written {
 /// Says why a file may not be written, before anybody is asked anything.
 ///
 /// # Errors
-/// Where it exists and `force` is not given, or its folder is something else. One that is not there is made.
+/// Where it exists and `force` is not given, or its folder is something else. One that is not there
+/// is made.
 pub(super) fn check(file: &Path, force: bool) -> Result<(), String> {
     let shown = file.display();
     if file.is_dir() {
@@ -62,7 +64,8 @@ pub(super) fn write(file: &Path, text: &str, force: bool) -> Result<Written, Str
     Ok(Written { config, key, key_is_new, old })
 }
 
-/// Makes the folder where it is missing. It holds secrets: nobody else looks into it, and sockets, which others may use, are elsewhere.
+/// Makes the folder where it is missing. It holds secrets: nobody else looks into it, and sockets,
+/// which others may use, are elsewhere.
 fn make_folder(folder: &Path) -> Result<(), String> {
     if folder.is_dir() {
         return Ok(());
@@ -109,7 +112,8 @@ fn folder(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where the file goes that was there before: `FILE.old`, or with a number where one is there from an earlier time.
+/// Where the file goes that was there before: `FILE.old`, or with a number where one is there from
+/// an earlier time.
 fn free_old(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mut all = numbered(file, &name, "old");

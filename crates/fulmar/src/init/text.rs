@@ -7,7 +7,8 @@ use toml_edit::Value;
 use super::arguments::{Autopilot, Tunnel};
 use super::found::Links;
 
-/// The speed of a port whose autopilot was not heard: what both autopilots' telemetry ports have by default.
+/// The speed of a port whose autopilot was not heard: what both autopilots' telemetry ports have by
+/// default.
 pub(super) const USUAL_BAUD: u32 = 57_600;
 
 const HEAD: &str = "\
@@ -92,7 +93,8 @@ mod tests {
     use super::*;
     use crate::{config, keys};
 
-    /// Reads a text as it is written, then with what pairing adds: endpoints are read with their peer.
+    /// Reads a text as it is written, then with what pairing adds: endpoints are read with their
+    /// peer.
     fn config_of(text: &str) -> config::Config {
         let folder = tempfile::tempdir().unwrap();
         keys::write_new(&folder.path().join("private.key"), &keys::generate().unwrap()).unwrap();

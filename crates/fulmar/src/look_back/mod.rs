@@ -1,4 +1,5 @@
-//! `fulmar record`: flights that were recorded, as a table, as CSV, as one page. It needs no daemon.
+//! `fulmar record`: flights that were recorded, as a table, as CSV, as one page. It needs no
+//! daemon.
 
 mod export;
 mod page;
@@ -37,8 +38,8 @@ pub(crate) enum RecordCommand {
         #[arg(short, long, value_name = "DIRECTORY")]
         out: PathBuf,
     },
-    /// Write a record as one HTML page, which needs no network: the track, the links over time, every miss with its
-    /// cause in words, events.
+    /// Write a record as one HTML page, which needs no network: the track, the links over time,
+    /// every miss with its cause in words, events.
     Report {
         #[command(flatten)]
         files: Files,
@@ -51,8 +52,8 @@ pub(crate) enum RecordCommand {
 /// The files of one flight.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// Files of one computer's record (`.mcap`); several are laid one after the other. One that was cut is read as far as
-    /// it goes.
+    /// Files of one computer's record (`.mcap`); several are laid one after the other. One that was
+    /// cut is read as far as it goes.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
@@ -104,7 +105,8 @@ fn read(files: &Files) -> Result<Flight, String> {
     Ok(flight)
 }
 
-/// Writes a file, in one step in the place of an older one: what lies there may be a link that others have made.
+/// Writes a file, in one step in the place of an older one: what lies there may be a link that
+/// others have made.
 fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

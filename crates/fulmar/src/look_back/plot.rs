@@ -117,7 +117,8 @@ pub(super) fn bands(rows: &[(String, Stretches)], seconds: f64) -> String {
         let mut drawn = f64::NEG_INFINITY;
         for (from, to, state) in stretches {
             let x = LEFT + from / span * (WIDTH - LEFT - RIGHT);
-            // Those that would lie on one another: of those shorter than a tenth of a pixel one is drawn there.
+            // Those that would lie on one another: of those shorter than a tenth of a pixel one is
+            // drawn there.
             if x - drawn < 0.1 && to - from < span * 1e-4 {
                 continue;
             }

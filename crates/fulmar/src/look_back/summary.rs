@@ -1,4 +1,5 @@
-//! What a flight comes to: a line for each path and for each peer's control, and misses by their causes.
+//! What a flight comes to: a line for each path and for each peer's control, and misses by their
+//! causes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! One port under two names: two endpoints of a file that would open the same device, socket or address, of which the second
-//! does not work, or a client that speaks to its own daemon.
+//! One port under two names: two endpoints of a file that would open the same device, socket or
+//! address, of which the second does not work, or a client that speaks to its own daemon.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ impl Place {
     }
 }
 
-/// Says which endpoints want what another one, or a `[[listen]]`, has under another name. The same name is a mistake of the
-/// file already.
+/// Says which endpoints want what another one, or a `[[listen]]`, has under another name. The same
+/// name is a mistake of the file already.
 pub(super) fn warnings(config: &Config) -> Vec<String> {
     let listens = config.listens.iter().filter(|listen| listen.interface.is_none());
     let listens = listens.map(|listen| (format!("listen \"{}\"", listen.name), place_of(listen)));

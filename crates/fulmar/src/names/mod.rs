@@ -1,14 +1,17 @@
-//! Names of hosts, looked up. That takes seconds where no server answers: it is for threads of their own.
+//! Names of hosts, looked up. That takes seconds where no server answers: it is for threads of
+//! their own.
 //!
-//! A name that a path goes to is looked up *through the path's own link*: the question leaves by its interface, to the name
-//! servers that the link brought. What another link's captive portal says, or a resolver that is reached by another link
-//! alone, does not count for it, and a network that has IPv6 alone may have addresses of its own for a host (DNS64).
+//! A name that a path goes to is looked up *through the path's own link*: the question leaves by
+//! its interface, to the name servers that the link brought. What another link's captive portal
+//! says, or a resolver that is reached by another link alone, does not count for it, and a network
+//! that has IPv6 alone may have addresses of its own for a host (DNS64).
 //!
 //! ```text
 //! /etc/hosts has the name                    → that
 //! the link's own servers answer              → that
 //! the system's servers answer by the link    → that
-//! none of them answers, or can tell          → what the system's resolver says, tried after everything else
+//! none of them answers, or can tell          → what the system's resolver says, tried after
+//!                                              everything else
 //! ```
 
 mod question;
@@ -40,7 +43,8 @@ impl Link {
         Self { name: interface.name.clone(), index: interface.index, families }
     }
 
-    /// Says what is wrong where the link can reach none of a name's addresses: words that follow the name.
+    /// Says what is wrong where the link can reach none of a name's addresses: words that follow
+    /// the name.
     pub(crate) fn lack_of(&self, addresses: &[SocketAddr]) -> Option<String> {
         if addresses.iter().any(|address| self.families.has(address.ip())) {
             return None;
@@ -59,8 +63,8 @@ pub(crate) struct Answer {
     pub(crate) is_links: bool,
 }
 
-/// Looks a name up by the system's resolver, and returns its addresses, or what is wrong with it: words that follow the
-/// name.
+/// Looks a name up by the system's resolver, and returns its addresses, or what is wrong with it:
+/// words that follow the name.
 pub(crate) fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| {
         let error = error.to_string();
@@ -70,7 +74,8 @@ pub(crate) fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> 
     if found.is_empty() { Err("has no address".into()) } else { Ok(found) }
 }
 
-/// Looks a name up through a link, and returns its addresses, or what is wrong with it: words that follow the name.
+/// Looks a name up through a link, and returns its addresses, or what is wrong with it: words that
+/// follow the name.
 pub(crate) fn look_up_through(host: &str, port: u16, link: &Link) -> Result<Answer, String> {
     let own = |addresses: Vec<IpAddr>| {
         let addresses = addresses.into_iter().map(|address| (address, port).into()).collect();

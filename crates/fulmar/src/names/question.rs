@@ -1,6 +1,6 @@
-//! A question to name servers, and what they answer [RFC 1035]: both families at once, of all servers at once, by one
-//! interface. The first answer that has addresses counts; that there is none counts when every server says so, or when the
-//! time is over.
+//! A question to name servers, and what they answer [RFC 1035]: both families at once, of all
+//! servers at once, by one interface. The first answer that has addresses counts; that there is
+//! none counts when every server says so, or when the time is over.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,7 +11,8 @@ use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE
 
 use super::Link;
 
-/// When a question leaves again, from the first time on: a mobile link that was idle takes a second to wake up.
+/// When a question leaves again, from the first time on: a mobile link that was idle takes a second
+/// to wake up.
 const ASK_AT: [Duration; 3] =
     [Duration::ZERO, Duration::from_millis(1_000), Duration::from_millis(2_500)];
 /// How long answers are waited for, all in all.
@@ -20,7 +21,8 @@ const WITHIN: Duration = Duration::from_millis(4_500);
 const OTHER_FAMILY: Duration = Duration::from_millis(500);
 /// How long one look at the socket takes at most.
 const LOOK: Duration = Duration::from_millis(100);
-/// Bytes of an answer without TCP, beyond which servers cut it off; nothing is announced that lets them send more.
+/// Bytes of an answer without TCP, beyond which servers cut it off; nothing is announced that lets
+/// them send more.
 const LARGEST: usize = 4_096;
 /// Addresses of one answer.
 const MOST: usize = 16;

@@ -1,5 +1,5 @@
-//! Which name servers a link has, as the programs that set links up leave it in files. Nothing is asked of those programs:
-//! none has to be there.
+//! Which name servers a link has, as the programs that set links up leave it in files. Nothing is
+//! asked of those programs: none has to be there.
 //!
 //! | file | by |
 //! | --- | --- |
@@ -25,7 +25,8 @@ const LARGEST: u64 = 1 << 20;
 /// Addresses of a name in the list of hosts.
 const MOST_ADDRESSES: usize = 16;
 
-/// Returns the name servers to ask through a link: its own first, then those that the system has for all links.
+/// Returns the name servers to ask through a link: its own first, then those that the system has
+/// for all links.
 pub(super) fn of(link: &Link) -> Vec<Vec<SocketAddr>> {
     of_root(Path::new("/"), link)
 }
@@ -83,7 +84,8 @@ fn nameservers(text: &str, link: &Link) -> Vec<SocketAddr> {
     lines.filter_map(|rest| server(rest.split_ascii_whitespace().next()?, link)).collect()
 }
 
-/// Reads `192.0.2.1`, `fe80::1%wwan0`, `[2001:db8::1]:5353#name`: with port, interface and a name for TLS where there are any.
+/// Reads `192.0.2.1`, `fe80::1%wwan0`, `[2001:db8::1]:5353#name`: with port, interface and a name
+/// for TLS where there are any.
 fn server(text: &str, link: &Link) -> Option<SocketAddr> {
     let text = text.split('#').next()?;
     let (text, zone) = text.split_once('%').unwrap_or((text, ""));

@@ -50,8 +50,8 @@ pub(crate) struct PairArguments {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = DRONE)]
     pub(super) wait: Option<Duration>,
 
-    /// Where drones find this station, up to four, such as station.example.org:14700; without it the addresses of this
-    /// host's interfaces.
+    /// Where drones find this station, up to four, such as station.example.org:14700; without it
+    /// the addresses of this host's interfaces.
     #[arg(long, value_name = "ADDRESS", value_parser = remote, help_heading = STATION)]
     pub(super) address: Vec<Remote>,
     /// How long the code is valid, 24h at most; 10m without it, 4h for a list.
@@ -76,7 +76,8 @@ pub(crate) struct PairArguments {
     /// The name of the drone; without it that of its host.
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// Let a new drone take the place of the peer of that name; on the drone, let a new station take the old one's.
+    /// Let a new drone take the place of the peer of that name; on the drone, let a new station
+    /// take the old one's.
     #[arg(long)]
     pub(super) replace: bool,
     /// The configuration; without it /etc/fulmar/station.toml or drone.toml.

@@ -1,11 +1,12 @@
-//! The code that a station shows and a drone is given: the station's public key and addresses, and a secret.
+//! The code that a station shows and a drone is given: the station's public key and addresses, and
+//! a secret.
 //!
 //! ```text
 //! FULMAR1 ‖ Bech32m(version ‖ public key ‖ secret ‖ count ‖ addresses)
 //! ```
 //!
-//! Its alphabet has no characters that look alike, capitals are as good as small letters, and its checksum finds
-//! every mistyped character (Bech32m, of Bitcoin's BIP-350).
+//! Its alphabet has no characters that look alike, capitals are as good as small letters, and its
+//! checksum finds every mistyped character (Bech32m, of Bitcoin's BIP-350).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -84,8 +85,8 @@ impl Code {
         text.map(Zeroizing::new).map_err(|_| "the addresses are too long for a code".into())
     }
 
-    /// Reads the code in a text that may have more in it: what people write above it, and what `fulmar pair` says below it
-    /// where its output was saved.
+    /// Reads the code in a text that may have more in it: what people write above it, and what
+    /// `fulmar pair` says below it where its output was saved.
     ///
     /// # Errors
     /// As [`Code::read`].

@@ -1,4 +1,5 @@
-//! The station's side of an enrolment: codes, each of which counts once, and what becomes of who comes with one.
+//! The station's side of an enrolment: codes, each of which counts once, and what becomes of who
+//! comes with one.
 //!
 //! Everything here is decided from what was said; files are edited, and nothing else is done.
 
@@ -230,8 +231,8 @@ impl Register {
         Ok(Offer { name, preshared_key, addresses, station_addresses: nets })
     }
 
-    /// Decides on a name: that of the list, that by which the key is known, or the one that the drone wishes for, with a
-    /// number behind it where another peer has it.
+    /// Decides on a name: that of the list, that by which the key is known, or the one that the
+    /// drone wishes for, with a number behind it where another peer has it.
     fn name(
         &self,
         config: &Config,

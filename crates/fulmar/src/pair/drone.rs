@@ -31,7 +31,8 @@ const WAIT: Duration = Duration::from_secs(120);
 const TURN: Duration = Duration::from_millis(250);
 /// What was not answered is said again after this time: a session may have begun anew.
 const AGAIN: Duration = Duration::from_secs(10);
-/// A station that refuses the code for so long does not know it; anybody on the way can refuse now and then.
+/// A station that refuses the code for so long does not know it; anybody on the way can refuse now
+/// and then.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 /// How long the station may take for its last word.
 const FAREWELL: Duration = Duration::from_secs(3);

@@ -1,5 +1,5 @@
-//! What a drone's file is given when it is paired: the station as its peer, paths where it has none, its addresses in
-//! the tunnel.
+//! What a drone's file is given when it is paired: the station as its peer, paths where it has
+//! none, its addresses in the tunnel.
 
 use ipnet::IpNet;
 use proto::PublicKey;
@@ -24,7 +24,8 @@ pub(super) struct Station<'s> {
     pub(super) own_addresses: &'s [IpNet],
 }
 
-/// Decides what the station is called in a file: as it is already, or as the one whose place it takes.
+/// Decides what the station is called in a file: as it is already, or as the one whose place it
+/// takes.
 ///
 /// # Errors
 /// Where the file has another station and this one is not to take its place.

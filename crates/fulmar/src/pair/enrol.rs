@@ -1,4 +1,5 @@
-//! What a drone and a station say to each other while the drone is enrolled, as one JSON object in each text.
+//! What a drone and a station say to each other while the drone is enrolled, as one JSON object in
+//! each text.
 //!
 //! ```text
 //! drone                                     station
@@ -13,8 +14,8 @@
 //!                                     ←     Farewell
 //! ```
 //!
-//! Whatever is repeated is answered as it was the first time. Where a link dies before Confirm, neither end has changed
-//! anything; after it, the same code brings the drone to where it was.
+//! Whatever is repeated is answered as it was the first time. Where a link dies before Confirm,
+//! neither end has changed anything; after it, the same code brings the drone to where it was.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,7 @@
 //! A pairing at the station that another part of this program shows: the page of `fulmar web`.
 //!
-//! It is the same as that of `fulmar pair`, in a thread of its own: the code ends with it, and so with the process.
+//! It is the same as that of `fulmar pair`, in a thread of its own: the code ends with it, and so
+//! with the process.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -80,7 +80,8 @@ fn reaches(interface: &Interface, routes: &[Route], remote: IpAddr) -> bool {
     }
     match remote {
         IpAddr::V4(remote) => has_route(interface, routes, remote),
-        // Routers announce themselves to every interface that has an address for more than its link.
+        // Routers announce themselves to every interface that has an address for more than its
+        // link.
         IpAddr::V6(_) => interface.addresses.iter().any(IpAddr::is_ipv6),
     }
 }

@@ -1,4 +1,5 @@
-//! `fulmar pair`: a code at the station, the same code on the drone, and both files have what they need.
+//! `fulmar pair`: a code at the station, the same code on the drone, and both files have what they
+//! need.
 //!
 //! ```text
 //! station: code.rs → shown (qr.rs), guests of the daemon (guest_socket) → enrol.rs, decided in desk.rs → edit/

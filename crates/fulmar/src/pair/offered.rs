@@ -1,7 +1,8 @@
-//! What a drone takes of a station's offer, and what it does not: the station may be a stranger's, or be lied to itself.
+//! What a drone takes of a station's offer, and what it does not: the station may be a stranger's,
+//! or be lied to itself.
 //!
-//! A tunnel's network is routed there as soon as the file is taken over. It must not carry off a network that the drone is
-//! in, the station's own address or half of the world.
+//! A tunnel's network is routed there as soon as the file is taken over. It must not carry off a
+//! network that the drone is in, the station's own address or half of the world.
 
 use std::net::IpAddr;
 
@@ -12,7 +13,8 @@ use super::enrol::Offer;
 use crate::config::{Remote, no_hosts};
 use crate::keys;
 
-/// The widest networks that are taken, in bits: a whole private block of IPv4, and of IPv6 what a site's network is cut from.
+/// The widest networks that are taken, in bits: a whole private block of IPv4, and of IPv6 what a
+/// site's network is cut from.
 const WIDEST: (u8, u8) = (8, 32);
 
 /// What the drone knows by itself.

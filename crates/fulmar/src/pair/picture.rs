@@ -15,8 +15,8 @@ const LARGEST_FILE: u64 = 64 << 20;
 const LARGEST_SIDE: usize = 12_500;
 /// Bytes that a decoder may take.
 const MEMORY: usize = 512 << 20;
-/// Sides, in pixels, to which a picture is brought before a symbol is looked for: a photograph's noise goes, and a
-/// small symbol in a large picture stays readable.
+/// Sides, in pixels, to which a picture is brought before a symbol is looked for: a photograph's
+/// noise goes, and a small symbol in a large picture stays readable.
 const SIDES: [usize; 3] = [1_000, 2_000, 4_000];
 
 /// A picture in shades of grey, line by line.

@@ -6,7 +6,8 @@ use qrcode::render::unicode::Dense1x2;
 use qrcode::{Color, EcLevel, QrCode};
 use zeroize::Zeroizing;
 
-/// Modules around a symbol that stay white: the least that the standard of QR symbols (ISO/IEC 18004) has.
+/// Modules around a symbol that stay white: the least that the standard of QR symbols (ISO/IEC
+/// 18004) has.
 const QUIET: usize = 4;
 /// Pixels of a module in a picture.
 const SCALE: usize = 8;

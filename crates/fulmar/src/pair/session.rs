@@ -1,5 +1,5 @@
-//! The session of a drone that is being paired: a daemon of its own in a thread of this process, with the guest's key,
-//! a path over every link, and one endpoint for texts.
+//! The session of a drone that is being paired: a daemon of its own in a thread of this process,
+//! with the guest's key, a path over every link, and one endpoint for texts.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -27,7 +27,8 @@ use crate::{daemon::guests::CHANNEL, keys};
 const OPENED_WITHIN: Duration = Duration::from_secs(5);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What the folders of sockets are called, with the number of their process and a word that nobody knows before.
+/// What the folders of sockets are called, with the number of their process and a word that nobody
+/// knows before.
 const FOLDER: &str = "fulmar-pair-";
 
 /// A session with a station; it ends when this goes.

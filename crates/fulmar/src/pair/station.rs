@@ -24,7 +24,8 @@ use crate::config::{Config, Remote, Role};
 use crate::edit::sections::{NAME_RULE, is_name};
 use crate::guest_socket::{GuestDesk, Identity, Report, Request};
 
-/// How long a code is valid unless somebody says otherwise: as long as a walk from the station to the drone.
+/// How long a code is valid unless somebody says otherwise: as long as a walk from the station to
+/// the drone.
 const VALID: Duration = Duration::from_secs(600);
 /// The same of a list: as long as it takes to go along a hangar.
 const LIST_VALID: Duration = Duration::from_secs(4 * 3_600);
@@ -116,7 +117,8 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Serves until every code is used, or the time is over, or the audience has gone; then the codes are.
+    /// Serves until every code is used, or the time is over, or the audience has gone; then the
+    /// codes are.
     pub(super) fn serve(mut self, audience: &mut dyn Audience) -> Result<(), String> {
         while Instant::now() < self.deadline && audience.stays() {
             let is_done = self.register.tickets().iter().all(Ticket::is_settled);

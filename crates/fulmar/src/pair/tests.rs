@@ -1,6 +1,8 @@
-//! Guessed codes and repeated datagrams, against a station that flies a drone and awaits a guest, in virtual time.
+//! Guessed codes and repeated datagrams, against a station that flies a drone and awaits a guest,
+//! in virtual time.
 //!
-//! `FULMAR_GUESSES=1000000 cargo test -p fulmar --lib guessed -- --nocapture` makes a million of each.
+//! `FULMAR_GUESSES=1000000 cargo test -p fulmar --lib guessed -- --nocapture` makes a million of
+//! each.
 
 use std::net::SocketAddr;
 

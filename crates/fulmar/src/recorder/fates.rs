@@ -1,7 +1,7 @@
 //! What became of each control message: its steps, put together until nothing more will come of it.
 //!
-//! One whose end takes long is told as it stands after half a second, and once more when it has ended: a record that is
-//! cut has it then.
+//! One whose end takes long is told as it stands after half a second, and once more when it has
+//! ended: a record that is cut has it then.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub(super) const IN_TIME: Duration = Duration::from_millis(100);
 const TELL: Duration = Duration::from_millis(500);
 /// How long copies of a message that has ended may still be acknowledged or lost.
 const LINGER: Duration = Duration::from_secs(2);
-/// How long a copy that was declared lost may still be acknowledged, as a link does that stood still: for as long as a
-/// path remembers what it has lost.
+/// How long a copy that was declared lost may still be acknowledged, as a link does that stood
+/// still: for as long as a path remembers what it has lost.
 const LATE: Duration = Duration::from_secs(5);
 /// Messages that are followed at once; more are not kept by any session.
 const OPEN: usize = 16_384;
@@ -74,9 +74,11 @@ struct Seen {
 }
 
 impl Fates {
-    /// Starts with nothing; numbers follow from the seconds since 1970, so that they differ from run to run.
+    /// Starts with nothing; numbers follow from the seconds since 1970, so that they differ from
+    /// run to run.
     pub(super) fn new(unix_s: u64) -> Self {
-        // 52 bits, which every reader of JSON keeps: a million seconds are told apart, and 2³² messages.
+        // 52 bits, which every reader of JSON keeps: a million seconds are told apart, and 2³²
+        // messages.
         let next = (unix_s % (1 << 20)) << 32;
         Self { open: BTreeMap::new(), next, paths: HashMap::new(), ready: Vec::new() }
     }
@@ -185,7 +187,8 @@ impl Fates {
 }
 
 impl Open {
-    /// Returns the copy that a packet of this path carried: the one that left then, or the first that is open.
+    /// Returns the copy that a packet of this path carried: the one that left then, or the first
+    /// that is open.
     fn copy(&mut self, path: PathId, sent: Option<Instant>) -> Option<&mut Copy> {
         let exact = |copy: &Copy| copy.path == path && Some(copy.sent) == sent;
         let first = |copy: &Copy| copy.path == path && !copy.acked && copy.lost.is_none();

@@ -4,8 +4,8 @@
 //! flight loop: notes → batch, handed on ten times a second ──bounded──► thread: fates.rs, JSON, MCAP → disk
 //! ```
 //!
-//! The loop never waits for the disk: a batch for which there is no room is counted and dropped. And the thread is not
-//! woken for each note. What the loop notes is in `daemon/recording.rs`.
+//! The loop never waits for the disk: a batch for which there is no room is counted and dropped.
+//! And the thread is not woken for each note. What the loop notes is in `daemon/recording.rs`.
 
 mod fates;
 mod thread;
@@ -29,7 +29,8 @@ pub(crate) use words::class as class_word;
 const SAMPLE: Duration = Duration::from_millis(100);
 /// How often sessions are sampled.
 const SESSION_SAMPLE: Duration = Duration::from_secs(1);
-/// Samples of paths in a second, at most: a station with a hundred drones samples each of them less often.
+/// Samples of paths in a second, at most: a station with a hundred drones samples each of them less
+/// often.
 const SAMPLES_PER_SECOND: u64 = 400;
 /// Notes of one batch: ten times what 200 control messages a second and a burst of events make.
 const NOTES: usize = 4_096;
@@ -87,8 +88,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a record and starts the thread. A directory that takes nothing is tried again; without a thread all
-    /// notes are dropped, and counted.
+    /// Begins a record and starts the thread. A directory that takes nothing is tried again;
+    /// without a thread all notes are dropped, and counted.
     pub(crate) fn open(now: Instant, config: &RecordConfig, role: &str) -> Self {
         let shared = Arc::<Shared>::default();
         let recording = Recording::open(config, role, Arc::clone(&shared));

@@ -24,13 +24,15 @@ use crate::config::RecordConfig;
 
 /// How often what was noted goes to disk.
 const WRITE: Duration = Duration::from_millis(500);
-/// Of these, every so many waits until it is there: a second, which is what a failure of power may cost.
+/// Of these, every so many waits until it is there: a second, which is what a failure of power may
+/// cost.
 const SYNC_EVERY: u32 = 2;
 /// A disk that took nothing is tried again after this time.
 const PAUSE: Duration = Duration::from_secs(5);
 /// A file is ended after this time: the index of its chunks is kept in memory until then.
 const LONGEST: Duration = Duration::from_secs(7_200);
-/// The clock of this computer has stepped where it is off by more: what follows goes to a file of its own.
+/// The clock of this computer has stepped where it is off by more: what follows goes to a file of
+/// its own.
 const STEP_NS: i128 = 1_000_000_000;
 /// Paths whose last sample is remembered.
 const PATHS: usize = 4_096;
@@ -46,7 +48,8 @@ pub(crate) struct Recording {
     epoch_ns: u64,
     file: Option<Growing>,
     paused: Option<Instant>,
-    /// Whether the disk has refused something since it last took anything: a full one lets files begin, and takes nothing.
+    /// Whether the disk has refused something since it last took anything: a full one lets files
+    /// begin, and takes nothing.
     refused: bool,
     mavlink: Vec<u8>,
     fates: Fates,
@@ -220,7 +223,8 @@ impl Recording {
         }
     }
 
-    /// Brings everything so far to disk; ends a file that is large or old, and tries again after a pause.
+    /// Brings everything so far to disk; ends a file that is large or old, and tries again after a
+    /// pause.
     fn write(&mut self, now: Instant) {
         for Known { peer, at, control } in self.fates.poll(now) {
             self.add(&topic::control(&peer), at, &control);

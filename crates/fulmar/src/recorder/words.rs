@@ -32,8 +32,8 @@ pub(super) fn state(sample: &Path) -> String {
     if sample.rests { "in reserve".into() } else { sample.state.clone() }
 }
 
-/// Says why a control message was missed; nothing where it was not. `states` is what the paths were when it was handed
-/// in.
+/// Says why a control message was missed; nothing where it was not. `states` is what the paths were
+/// when it was handed in.
 pub(super) fn why_missed(control: &Control, states: &str) -> String {
     let copies = &control.copies;
     if let Some(delay) = control.delay_ms {

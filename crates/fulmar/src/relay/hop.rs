@@ -49,8 +49,8 @@ impl HopSocket {
         self.is_there() && self.waiting.is_none()
     }
 
-    /// Compares the socket with the host's interfaces, opens or closes it; returns whether that changed anything.
-    /// The tokens are those of what comes in and of room to send.
+    /// Compares the socket with the host's interfaces, opens or closes it; returns whether that
+    /// changed anything. The tokens are those of what comes in and of room to send.
     pub(super) fn refresh(
         &mut self,
         interfaces: &[Interface],
@@ -83,7 +83,8 @@ impl HopSocket {
         was_there != self.is_there()
     }
 
-    /// Takes in what one call of the kernel gives, but for our own frames; returns whether there may be more.
+    /// Takes in what one call of the kernel gives, but for our own frames; returns whether there
+    /// may be more.
     pub(super) fn receive(
         &self,
         buffers: &mut ReceiveBuffers,

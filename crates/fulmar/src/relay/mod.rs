@@ -1,4 +1,5 @@
-//! Nodes of relayed links (specs/relay.md): what they decide is `proto`'s `RelayNode`, here are their sockets.
+//! Nodes of relayed links (specs/relay.md): what they decide is `proto`'s `RelayNode`, here are
+//! their sockets.
 //!
 //! ```text
 //! hop.rs   a socket for broadcasts at an interface, as long as that is there

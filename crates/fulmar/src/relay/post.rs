@@ -14,7 +14,8 @@ use crate::status::{RelayMemberReport, RelayReport, millis};
 const RECEIVES: usize = 8;
 /// Frames that one turn sends by a hop.
 const AT_A_TIME: usize = 64;
-/// How often a node is asked again while one of its hops is absent or full: what is due there cannot leave.
+/// How often a node is asked again while one of its hops is absent or full: what is due there
+/// cannot leave.
 const HELD_UP: Duration = Duration::from_millis(20);
 
 /// What was seen so long ago still holds.
@@ -95,7 +96,8 @@ impl Post {
         changed
     }
 
-    /// Does what a ready socket asks for; `part` is the poller's. Returns whether there may be more to take in.
+    /// Does what a ready socket asks for; `part` is the poller's. Returns whether there may be more
+    /// to take in.
     pub(crate) fn handle_ready(
         &mut self,
         part: usize,
@@ -127,8 +129,8 @@ impl Post {
         }
     }
 
-    /// Sends what there is, up to the bound of a turn, and no more once `stop` says so; returns whether the bound was
-    /// reached.
+    /// Sends what there is, up to the bound of a turn, and no more once `stop` says so; returns
+    /// whether the bound was reached.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
@@ -241,7 +243,8 @@ impl Post {
     }
 }
 
-/// Tells whether two nodes have a number now: it was seen lately, or it is our own that somebody else lives under.
+/// Tells whether two nodes have a number now: it was seen lately, or it is our own that somebody
+/// else lives under.
 fn is_doubled(own: NodeName, member: &RelayMember) -> bool {
     let is_twin = member.name == own && (is_alive(member.wire) || is_alive(member.radio));
     is_twin || member.doubled.is_some_and(|since| since < LATELY)

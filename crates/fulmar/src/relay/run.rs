@@ -1,4 +1,5 @@
-//! The daemon of a relay: one node between wire and radio, without a session, a tunnel or anything local.
+//! The daemon of a relay: one node between wire and radio, without a session, a tunnel or anything
+//! local.
 //!
 //! ```text
 //! wait → frames in → timers → frames out → wait …
@@ -212,7 +213,8 @@ impl Relay {
         }
     }
 
-    /// Begins anew with what was read of the file: nothing is lost by that, since a relay keeps nothing.
+    /// Begins anew with what was read of the file: nothing is lost by that, since a relay keeps
+    /// nothing.
     fn take_file(&mut self, now: Instant) {
         let Some(read) = self.loader.take(now) else { return };
         self.reload.count += 1;

@@ -86,7 +86,8 @@ pub(crate) fn peer_trouble(peer: &PeerReport, role: Role, own_key: &str) -> Stri
     }
 }
 
-/// Tells whether something came in by a path since it was suspected, and of late: what was under way then is no sign.
+/// Tells whether something came in by a path since it was suspected, and of late: what was under
+/// way then is no sign.
 fn is_heard(path: &PathReport) -> bool {
     let Some((silent, unanswered)) = path.silent_ms.zip(path.unanswered_ms) else { return false };
     silent < SILENT_MS && silent + UNDER_WAY_MS < unanswered

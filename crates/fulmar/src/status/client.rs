@@ -53,8 +53,8 @@ pub(crate) fn explain(socket: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Reads the answer of a daemon. What others have named (peers, addresses, errors of the network) could
-/// move a terminal's cursor or turn its text around: such characters are replaced.
+/// Reads the answer of a daemon. What others have named (peers, addresses, errors of the network)
+/// could move a terminal's cursor or turn its text around: such characters are replaced.
 pub(crate) fn parse(text: &[u8]) -> serde_json::Result<Report> {
     let mut answer: Value = serde_json::from_slice(text)?;
     make_harmless(&mut answer, false);
@@ -91,7 +91,8 @@ pub(crate) fn find_socket() -> Result<PathBuf, String> {
     }
 }
 
-/// Returns the sockets of the daemons of this host that lie at the usual place, in the order of their names.
+/// Returns the sockets of the daemons of this host that lie at the usual place, in the order of
+/// their names.
 pub(crate) fn sockets() -> Vec<PathBuf> {
     let mut sockets: Vec<PathBuf> = std::fs::read_dir(RUN_DIRECTORY)
         .into_iter()
@@ -103,7 +104,8 @@ pub(crate) fn sockets() -> Vec<PathBuf> {
     sockets
 }
 
-/// Replaces what could steer a terminal in every text of an answer; `has_lines` says whether one may have several lines.
+/// Replaces what could steer a terminal in every text of an answer; `has_lines` says whether one
+/// may have several lines.
 pub(crate) fn make_harmless(value: &mut Value, has_lines: bool) {
     match value {
         Value::String(text) => {

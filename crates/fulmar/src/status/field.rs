@@ -1,5 +1,6 @@
-//! What a field of the report is besides its value: kind, unit, help. The macro [`section!`] makes a
-//! structure, its list of fields and the way to fill it from one declaration; `schema.rs` has them all.
+//! What a field of the report is besides its value: kind, unit, help. The macro [`section!`] makes
+//! a structure, its list of fields and the way to fill it from one declaration; `schema.rs` has
+//! them all.
 
 use std::fmt::Write;
 
@@ -47,8 +48,8 @@ pub(crate) enum Kind {
 /// Declares a section: `/// What it shows.` `Name of source: Type;`, then for each field
 /// `/// What it says.` `name: type, kind, where from;`.
 ///
-/// "Where from" is an expression of the source, which is a structure that `proto` or a local endpoint
-/// fills; a field without one is filled in by the daemon (`daemon/report.rs`).
+/// "Where from" is an expression of the source, which is a structure that `proto` or a local
+/// endpoint fills; a field without one is filled in by the daemon (`daemon/report.rs`).
 macro_rules! section {
     (@type $(#[doc = $about:literal])+ $name:ident;
      $($(#[doc = $help:literal])+ $(#[serde($serde:ident)])?

@@ -1,9 +1,10 @@
-//! Text in lines of a width: tables, whose columns stand in several blocks where they are too wide, and sentences, which go on
-//! in the next line.
+//! Text in lines of a width: tables, whose columns stand in several blocks where they are too wide,
+//! and sentences, which go on in the next line.
 //!
 //! ```text
 //! all columns fit → one block, each column as wide as what stands in it
-//! else            → blocks of the columns that fit, each led by the first column; the words of the last column as sentences
+//! else            → blocks of the columns that fit, each led by the first column; the words of the
+//!                   last column as sentences
 //! ```
 
 use std::fmt::Write;

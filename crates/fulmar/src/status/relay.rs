@@ -48,7 +48,8 @@ section! {
     sent: RelaySentReport, Part(&RelaySentReport::SECTION), (&node.sent).into();
     /// What comes to a gateway.
     received: RelayReceivedReport, Part(&RelayReceivedReport::SECTION), (&node.received).into();
-    /// Datagrams of sessions that came by it and were not authentic: a relay with the group's key lies.
+    /// Datagrams of sessions that came by it and were not authentic: a relay with the group's key
+    /// lies.
     not_authentic: u64, Counter("datagrams");
     /// What a relay passes on.
     relayed: RelayedReport, Part(&RelayedReport::SECTION), (&node.relayed).into();
@@ -70,8 +71,8 @@ section! {
     doubled: bool, State;
     /// Time since two nodes were last seen to have this number; none where that never was so.
     doubled_s: Option<f64>, Gauge("s");
-    /// At a gateway of the form `ranked`, of the relays of its side: what their radio carried when it was full last, besides what is
-    /// small; none before it had anything to send.
+    /// At a gateway of the form `ranked`, of the relays of its side: what their radio carried when
+    /// it was full last, besides what is small; none before it had anything to send.
     carries_mbps: Option<f64>, Gauge("Mbit/s");
     /// What its file says of that (`rate_mbps`).
     says_mbps: Option<f64>, Gauge("Mbit/s");

@@ -1,4 +1,5 @@
-//! Reliability targets: which are shown, and in words what keeps these links from more, and what would help.
+//! Reliability targets: which are shown, and in words what keeps these links from more, and what
+//! would help.
 
 use proto::select::Class;
 use proto::{PathId, ReliabilityLimit, ReliabilityState, ReliabilityStatus, Target};
@@ -11,8 +12,8 @@ use crate::config::{Config, Content, EndpointConfig};
 /// Cases below which a share is assumed more than it is seen.
 const FEW: u64 = 10;
 
-/// Shows the targets that the file has now for a peer, whatever was sent so far; `known` is what the session tells, of
-/// targets that a reload has ended as well.
+/// Shows the targets that the file has now for a peer, whatever was sent so far; `known` is what
+/// the session tells, of targets that a reload has ended as well.
 pub(crate) fn reliability_reports(
     config: &Config,
     peer: usize,
@@ -53,7 +54,8 @@ pub(crate) fn reliability_reports(
     configured.map(report).collect()
 }
 
-/// Says in one line what limits a target, and how many more links it would take; empty when nothing is known to.
+/// Says in one line what limits a target, and how many more links it would take; empty when nothing
+/// is known to.
 fn limit_text(status: &ReliabilityStatus, name: impl Fn(PathId) -> String) -> String {
     let deadline = status.target.deadline().as_millis();
     let text = match status.limit {

@@ -1,5 +1,5 @@
-//! Every field of the status report, each declared once: JSON, the tables, `fulmar status --fields` and
-//! docs/status.md follow from here.
+//! Every field of the status report, each declared once: JSON, the tables, `fulmar status --fields`
+//! and docs/status.md follow from here.
 
 use proto::{
     ClassStatus, MessageDelay, MessageStatus, MessageStreamStatus, PathStatus, Rate, Rejection,
@@ -29,7 +29,8 @@ section! {
     public_key: String, Text;
     /// Time since the daemon started.
     uptime_s: f64, Gauge("s");
-    /// What of our file is not there, beside links and endpoints, in words; empty when nothing is missing.
+    /// What of our file is not there, beside links and endpoints, in words; empty when nothing is
+    /// missing.
     trouble: String, Text;
     /// The other ends, connected or not.
     peers: Vec<PeerReport>, List(&PeerReport::SECTION);
@@ -85,13 +86,15 @@ section! {
     connected: bool, State;
     /// Time since the session began.
     session_s: Option<f64>, Gauge("s");
-    /// Time since its last session ended, when it was last heard; none before that, and while it is connected.
+    /// Time since its last session ended, when it was last heard; none before that, and while it is
+    /// connected.
     ended_s: Option<f64>, Gauge("s");
     /// Why that session ended, in words.
     ended_why: String, Text;
     /// Whether it says that it does not know our key, or that one end has another preshared key.
     refused: bool, State;
-    /// What the clock of the peer's daemon shows more than ours. They count since the computers started, and tell no date.
+    /// What the clock of the peer's daemon shows more than ours. They count since the computers
+    /// started, and tell no date.
     clock_offset_ms: Option<f64>, Gauge("ms"),
         session.clock_offset_us.map(|(offset, _)| offset as f64 / 1e3);
     /// How far that may be off: so well both ends agree on when something happened.
@@ -113,15 +116,18 @@ section! {
     late_datagrams: u64, Counter("datagrams");
     /// Datagrams that were dropped because too many waited.
     dropped_datagrams: u64, Counter("datagrams");
-    /// Time since its last handshake that came in and whose answer it has not taken: there is no session, and it goes on.
+    /// Time since its last handshake that came in and whose answer it has not taken: there is no
+    /// session, and it goes on.
     asked_s: Option<f64>, Gauge("s");
     /// Where that came from; empty where there is none.
     asked_from: String, Text;
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
-    /// Which version of the wire it speaks, where that is another one than ours, and there is no session for it, in words.
+    /// Which version of the wire it speaks, where that is another one than ours, and there is no
+    /// session for it, in words.
     other_version: String, Text;
-    /// Whether the vehicle's autopilot, at whichever end it is, is not heard or not reached by its endpoint.
+    /// Whether the vehicle's autopilot, at whichever end it is, is not heard or not reached by its
+    /// endpoint.
     autopilot_silent: bool, State;
     /// The vehicles that are heard through the session, at whichever end they are.
     vehicles: Vec<VehicleReport>, List(&VehicleReport::SECTION);
@@ -200,7 +206,8 @@ section! {
     /// A path.
     PathReport of path: PathStatus;
 
-    /// Its name in the drone's file, which the station is told; the address that it comes from, where it is not.
+    /// Its name in the drone's file, which the station is told; the address that it comes from,
+    /// where it is not.
     name: String, Text;
     /// The interface or socket that it is bound to.
     interface: String, Text;
@@ -208,7 +215,8 @@ section! {
     remote: String, Text, path.remote.to_string();
     /// `absent`, `validating`, `active`, `suspected` or `closed`.
     state: String, State, state_word(path.state).into();
-    /// What a byte costs, relative to the other paths: a drone's file says so, and its station is told.
+    /// What a byte costs, relative to the other paths: a drone's file says so, and its station is
+    /// told.
     cost: f64, Gauge(""), path.usage.cost.get();
     /// Whether it is kept in reserve.
     backup: bool, State, path.usage.backup;
@@ -222,7 +230,8 @@ section! {
     marks_dropped: bool, State, path.marks_dropped;
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
-    /// What is wrong with the names of its remote, of a drone's path, or with the way to it on this host; empty when nothing is.
+    /// What is wrong with the names of its remote, of a drone's path, or with the way to it on this
+    /// host; empty when nothing is.
     name_trouble: String, Text;
     /// Smoothed round-trip time.
     srtt_ms: Option<f64>, Gauge("ms"), path.srtt.map(millis);
@@ -315,7 +324,8 @@ section! {
 }
 
 section! {
-    /// A reliability target. Its shares are of messages; of set-points and whatever else the newest replaces, of time.
+    /// A reliability target. Its shares are of messages; of set-points and whatever else the newest
+    /// replaces, of time.
     ReliabilityReport of kept: ReliabilityStatus;
 
     /// The class, `liveness`, `live` or `control`, or the endpoint whose own it is.
@@ -328,16 +338,17 @@ section! {
     deadline_ms: f64, Gauge("ms"), millis(kept.target.deadline());
     /// `learning`, `met` or `not reachable`: whether these links give it on average.
     state: String, State, reliability_word(kept.state).into();
-    /// Share that was expected to be in time, over the last ten minutes; none before there is evidence, and where the
-    /// uncertainty of the clocks leaves more open than the target allows.
+    /// Share that was expected to be in time, over the last ten minutes; none before there is
+    /// evidence, and where the uncertainty of the clocks leaves more open than the target allows.
     predicted: Option<f64>, Gauge(""), kept_share(kept, kept.predicted_miss);
-    /// Share that was in time in these minutes, as far as the peer's acknowledgements prove it; none where the
-    /// uncertainty of the clocks leaves more open than the target allows.
+    /// Share that was in time in these minutes, as far as the peer's acknowledgements prove it;
+    /// none where the uncertainty of the clocks leaves more open than the target allows.
     achieved: Option<f64>, Gauge(""), kept_share(kept, kept.miss_share);
-    /// Share that these minutes prove with 95 % confidence; misses of one outage are one sample. None where achieved
-    /// is none.
+    /// Share that these minutes prove with 95 % confidence; misses of one outage are one sample.
+    /// None where achieved is none.
     proven: Option<f64>, Gauge(""), kept_share(kept, kept.bound_95);
-    /// Share of which the uncertainty of the clocks leaves open whether it was in time; it counts as missed.
+    /// Share of which the uncertainty of the clocks leaves open whether it was in time; it counts
+    /// as missed.
     open: Option<f64>, Gauge(""), kept.open_share;
     /// That uncertainty.
     clock_error_ms: Option<f64>, Gauge("ms"), kept.clock_error.map(millis);
@@ -353,10 +364,11 @@ section! {
     saved_percent: Option<f64>, Gauge("%"), kept.saved_share.map(|share| share * 100.0);
     /// Bytes that a copy on every path would have cost more.
     saved_bytes: u64, Counter("bytes"), kept.saved_bytes;
-    /// What keeps these links from more, and how many more links like the best one would give the target, in words;
-    /// empty when nothing is known to.
+    /// What keeps these links from more, and how many more links like the best one would give the
+    /// target, in words; empty when nothing is known to.
     limit: String, Text;
-    /// How many more links like the best one would give it; none where no number would, or too little is known.
+    /// How many more links like the best one would give it; none where no number would, or too
+    /// little is known.
     more_links: Option<u32>, Gauge("links"), kept.more_links;
 }
 
@@ -370,8 +382,8 @@ section! {
     flows: u64, Gauge("flows"), tcp.flows;
     /// Packets of ours that left for the first time; ACKs alone are not counted.
     packets: u64, Counter("packets"), tcp.symbols;
-    /// Times that one left again because a path had lost it; in the form `flowcode`, combinations of a generation
-    /// beyond its first ones.
+    /// Times that one left again because a path had lost it; in the form `flowcode`, combinations
+    /// of a generation beyond its first ones.
     sent_again: u64, Counter("times"), tcp.again;
     /// Coded generations that they were packed into.
     generations: u64, Counter("generations"), tcp.generations;
@@ -385,7 +397,8 @@ section! {
     repairs: u64, Counter("symbols"), tcp.repairs;
     /// Packets of the peer that were decoded from repair symbols before they came.
     recovered: u64, Counter("packets"), tcp.recovered;
-    /// Packets that were dropped here because a flow had too many waiting: what tells TCP how fast to send.
+    /// Packets that were dropped here because a flow had too many waiting: what tells TCP how fast
+    /// to send.
     dropped: u64, Counter("packets"), tcp.dropped;
     /// Packets that no path could carry any more.
     given_up: u64, Counter("packets"), tcp.given_up;
@@ -403,7 +416,8 @@ section! {
 
     /// Where it came in: 0 is the tunnel.
     channel: u8, Text;
-    /// The name of a message, `unknown ids`, `broken frames`, `bytes of no frame` or `frames that came back`.
+    /// The name of a message, `unknown ids`, `broken frames`, `bytes of no frame` or `frames that
+    /// came back`.
     what: String, Text;
     /// How much of it.
     count: u64, Counter("frames");
@@ -503,7 +517,8 @@ section! {
     stream: Option<u16>, Text, local.config.stream();
     /// What it is and who uses it.
     description: String, Text, local.describe();
-    /// `well`, `missing`, `silent` (nothing comes in), `noise` (bytes come in, and no MAVLink) or `takes nothing`.
+    /// `well`, `missing`, `silent` (nothing comes in), `noise` (bytes come in, and no MAVLink) or
+    /// `takes nothing`.
     state: String, State;
     /// Time since something came in from an application; none where nothing ever has.
     heard_s: Option<f64>, Gauge("s");
@@ -511,18 +526,20 @@ section! {
     taken: u64, Counter("messages"), local.counts.taken;
     /// Taken, and turned away by the session.
     refused: u64, Counter("messages"), local.counts.refused;
-    /// Taken from applications, and not passed on: it had waited beyond its time to live before we read it.
+    /// Taken from applications, and not passed on: it had waited beyond its time to live before we
+    /// read it.
     read_too_late: u64, Counter("messages"), local.counts.read_too_late;
     /// Given to applications; of TCP and SEQPACKET, to each client.
     given: u64, Counter("messages"), local.counts.given;
     /// Not given, since no application was there to take it or it did not keep up.
     dropped: u64, Counter("messages"), local.counts.dropped;
-    /// Not given, since its time to live was over before an application took it, or a newer one had come.
+    /// Not given, since its time to live was over before an application took it, or a newer one had
+    /// come.
     too_old: u64, Counter("messages"), local.counts.too_old;
     /// Kept back by the endpoint's own filters, coming in or going out.
     filtered: u64, Counter("frames"), local.counts.filtered;
-    /// Of MAVLink, the numbers of the frames that applications are given: `as-sent`; `anew` (`renumber`); `signed` where that
-    /// is wanted, and a source signs, whose frames keep theirs.
+    /// Of MAVLink, the numbers of the frames that applications are given: `as-sent`; `anew`
+    /// (`renumber`); `signed` where that is wanted, and a source signs, whose frames keep theirs.
     numbers: String, State, local.numbers().into();
     /// What is wrong, in words; empty when nothing is.
     trouble: String, Text;
@@ -554,7 +571,8 @@ section! {
     misleading: u64, Counter("packets");
     /// Packets of peers for networks behind this computer, which passes nothing on.
     not_passed_on: u64, Counter("packets");
-    /// Times that an address, a route or a setting of the interface was put back which somebody had taken away.
+    /// Times that an address, a route or a setting of the interface was put back which somebody had
+    /// taken away.
     put_back: u64, Counter("times");
 }
 

@@ -15,11 +15,11 @@ use crate::socket_file::SocketFile;
 
 /// Clients that one turn of the loop answers, so that a flood of them leaves room for the links.
 const AT_A_TIME: usize = 4;
-/// Clients that may be in the middle of an answer: that of a station with a fleet does not fit a socket's
-/// buffer. One more takes the place of the client that has kept us waiting for longest.
+/// Clients that may be in the middle of an answer: that of a station with a fleet does not fit a
+/// socket's buffer. One more takes the place of the client that has kept us waiting for longest.
 const SLOW_CLIENTS: usize = 8;
-/// Peers that one turn of the loop reports to a client: each takes tens of microseconds, and a station may have a
-/// thousand.
+/// Peers that one turn of the loop reports to a client: each takes tens of microseconds, and a
+/// station may have a thousand.
 const PEERS_AT_A_TIME: usize = 8;
 /// Endpoints of which that is true: each takes some microseconds.
 const ENDPOINTS_AT_A_TIME: usize = 40;
@@ -71,8 +71,8 @@ enum Next {
 }
 
 impl StatusServer {
-    /// Opens the socket as a daemon starts, with the token of newcomers; where it cannot be made, [`StatusServer::try_again`]
-    /// makes it later.
+    /// Opens the socket as a daemon starts, with the token of newcomers; where it cannot be made,
+    /// [`StatusServer::try_again`] makes it later.
     ///
     /// # Errors
     /// Says that another daemon answers there, which is the one of this file.
@@ -127,13 +127,15 @@ impl StatusServer {
         std::iter::from_fn(|| self.socket.accept().ok()).take(AT_A_TIME).collect()
     }
 
-    /// Takes out the answer that the poller tells by its part, from 1 on: its socket has room, or its other end is gone.
+    /// Takes out the answer that the poller tells by its part, from 1 on: its socket has room, or
+    /// its other end is gone.
     pub(crate) fn take(&mut self, part: usize) -> Option<Answer> {
         let place = self.slow.iter().position(|answer| answer.part == part)?;
         self.slow.remove(place)
     }
 
-    /// Keeps an answer that is not complete; the poller tells its part under the token that `token` makes of it.
+    /// Keeps an answer that is not complete; the poller tells its part under the token that `token`
+    /// makes of it.
     pub(crate) fn keep(
         &mut self,
         mut answer: Answer,
@@ -162,8 +164,8 @@ impl Answer {
         Some(Self { part: 0, stream, text, written: 0, next: Next::Peer(0), between, tail })
     }
 
-    /// Writes what there is room for, and a few peers or endpoints at most: no turn of the loop takes long, however many
-    /// there are. True when the answer is not complete, and to be kept.
+    /// Writes what there is room for, and a few peers or endpoints at most: no turn of the loop
+    /// takes long, however many there are. True when the answer is not complete, and to be kept.
     pub(crate) fn go_on(&mut self, lists: &impl Lists) -> bool {
         let (mut peers, mut endpoints) = (0, 0);
         loop {
@@ -192,7 +194,8 @@ impl Answer {
 
     /// Makes the text of what comes next, and returns what comes then.
     fn tell(&mut self, lists: &impl Lists) -> serde_json::Result<Next> {
-        // What stands around a list ends in its bracket, and an item that is not the first follows a comma.
+        // What stands around a list ends in its bracket, and an item that is not the first follows
+        // a comma.
         let text = &mut self.text;
         let next = match self.next {
             Next::Peer(place) => match lists.peer(place) {
@@ -227,8 +230,8 @@ fn told(error: &io::Error) -> String {
     format!("{error}; [status] socket names another place")
 }
 
-/// Returns what stands before the peers of a report, between them and the endpoints, and behind those; it has none of either
-/// itself.
+/// Returns what stands before the peers of a report, between them and the endpoints, and behind
+/// those; it has none of either itself.
 fn around_lists(report: &Report) -> Option<[Vec<u8>; 3]> {
     const PEERS: &str = "\"peers\":[";
     const ENDPOINTS: &str = "\"endpoints\":[";

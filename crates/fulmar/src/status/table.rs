@@ -140,8 +140,8 @@ pub(super) fn or_nothing(value: Option<String>) -> String {
     value.unwrap_or_else(|| NOTHING.to_owned())
 }
 
-/// Says what a path carries in one piece and, where that is little, how many datagrams went in several: elsewhere it is those
-/// that left before it was known.
+/// Says what a path carries in one piece and, where that is little, how many datagrams went in
+/// several: elsewhere it is those that left before it was known.
 fn fits(path: &PathReport) -> String {
     match path.cut_datagrams {
         cut if cut > 0 && path.mtu < ETHERNET => format!("{}, {cut} cut", path.mtu),

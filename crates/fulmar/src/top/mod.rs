@@ -1,4 +1,5 @@
-//! `fulmar top`: a terminal screen that shows what is wrong first, the last minutes of each path, and what flows.
+//! `fulmar top`: a terminal screen that shows what is wrong first, the last minutes of each path,
+//! and what flows.
 
 mod screen;
 
@@ -35,7 +36,8 @@ It watches every daemon in /run/fulmar, or those that --socket names, and keeps 
 #[derive(Debug, Args)]
 #[command(after_long_help = KEYS, after_help = "fulmar top --help lists the keys.")]
 pub(crate) struct TopArguments {
-    /// A daemon's socket, that of `fulmar status`; may be given several times. Without it: all in /run/fulmar.
+    /// A daemon's socket, that of `fulmar status`; may be given several times. Without it: all in
+    /// /run/fulmar.
     #[arg(short, long, value_name = "PATH")]
     socket: Vec<PathBuf>,
 }
@@ -71,8 +73,9 @@ pub(crate) fn run(arguments: &TopArguments) -> Result<(), String> {
     on_terminal(|terminal| show(terminal, &watch, &is_ended))
 }
 
-/// Takes the terminal for as long as `show` takes, and gives it back as it was: also when something panics, in this
-/// thread or in one of those that watch. Then the process ends, for what nobody watches would be shown as it was.
+/// Takes the terminal for as long as `show` takes, and gives it back as it was: also when something
+/// panics, in this thread or in one of those that watch. Then the process ends, for what nobody
+/// watches would be shown as it was.
 fn on_terminal(
     show: impl FnOnce(&mut ratatui::DefaultTerminal) -> std::io::Result<()>,
 ) -> Result<(), String> {
@@ -89,8 +92,8 @@ fn on_terminal(
     shown.and(restored).map_err(|error| format!("the terminal: {error}"))
 }
 
-/// Tells whether a signal has come, SIGHUP too, by which a terminal says that it has gone; and ends the process if that
-/// is not heeded.
+/// Tells whether a signal has come, SIGHUP too, by which a terminal says that it has gone; and ends
+/// the process if that is not heeded.
 fn end_by(signals: Signals) -> Arc<AtomicBool> {
     let is_ended = Arc::new(AtomicBool::new(false));
     let told = is_ended.clone();
@@ -99,7 +102,8 @@ fn end_by(signals: Signals) -> Arc<AtomicBool> {
             std::thread::sleep(EVERY);
         }
         told.store(true, Ordering::Relaxed);
-        // Crossterm reads the end of a terminal that has gone again and again, and does not come back.
+        // Crossterm reads the end of a terminal that has gone again and again, and does not come
+        // back.
         std::thread::sleep(4 * EVERY);
         std::process::exit(0);
     });

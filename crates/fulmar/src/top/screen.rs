@@ -1,4 +1,5 @@
-//! What is drawn, from the top: who there is, what is wrong, the peers, the chosen one's paths and traffic, events.
+//! What is drawn, from the top: who there is, what is wrong, the peers, the chosen one's paths and
+//! traffic, events.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ use crate::watch::{BUCKET, History, Rank, Row, Seen, key};
 
 /// How many things that are wrong are told, each in as many lines as it takes.
 const WRONG_LINES: usize = 3;
-/// Lines of a path: its figures, what is wrong with it, of one line where that suffices, and the pictures.
+/// Lines of a path: its figures, what is wrong with it, of one line where that suffices, and the
+/// pictures.
 const PATH_LINES: u16 = 3;
 /// The least top of a picture of delays, in tenths of a millisecond, and of losses, in percent.
 const LEAST_DELAY: u64 = 200;

@@ -9,7 +9,8 @@ use crate::status::PathReport;
 pub(crate) const BUCKET: Duration = Duration::from_secs(2);
 /// Buckets of ten minutes.
 const BUCKETS: usize = 300;
-/// Buckets in a row that may be missing and are taken to be like the one before: a large station is asked less often.
+/// Buckets in a row that may be missing and are taken to be like the one before: a large station is
+/// asked less often.
 const BRIDGED: u64 = 5;
 /// Stands for a delay that is not known.
 const UNKNOWN: u16 = u16::MAX;
@@ -80,7 +81,8 @@ impl History {
 }
 
 impl Bucket {
-    /// Returns the round-trip time in milliseconds; none while the path did not work or nothing was known.
+    /// Returns the round-trip time in milliseconds; none while the path did not work or nothing was
+    /// known.
     pub(crate) fn delay_ms(&self) -> Option<f64> {
         (self.delay != UNKNOWN && self.works).then(|| f64::from(self.delay) / 10.0)
     }

@@ -1,5 +1,6 @@
-//! Watching daemons over time, for `fulmar web` and `fulmar top`: the newest report of each, its events, and the last
-//! ten minutes of each path. Everything happens in this process; a daemon only answers its sockets.
+//! Watching daemons over time, for `fulmar web` and `fulmar top`: the newest report of each, its
+//! events, and the last ten minutes of each path. Everything happens in this process; a daemon only
+//! answers its sockets.
 
 mod history;
 mod rank;
@@ -53,8 +54,8 @@ pub(crate) struct Seen {
 }
 
 impl Watch {
-    /// Begins to watch the daemons at `sockets`, or those whose sockets lie at the usual place, now or later; `bell` is
-    /// called, from other threads, whenever there is something new.
+    /// Begins to watch the daemons at `sockets`, or those whose sockets lie at the usual place, now
+    /// or later; `bell` is called, from other threads, whenever there is something new.
     pub(crate) fn start(given: &[PathBuf], bell: impl Fn() + Send + Sync + 'static) -> Self {
         let (seen, bell) = (Mutex::default(), Box::new(bell));
         let watch = Self(Arc::new(Shared { seen, bell, began: Instant::now() }));
@@ -133,7 +134,8 @@ impl Watch {
 }
 
 impl Seen {
-    /// Goes on with the histories of a report's paths, and forgets those that have been gone for as long as one lasts.
+    /// Goes on with the histories of a report's paths, and forgets those that have been gone for as
+    /// long as one lasts.
     fn follow_paths(&mut self, now: Duration, report: &Report) {
         for peer in &report.peers {
             for path in &peer.paths {

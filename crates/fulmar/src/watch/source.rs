@@ -12,7 +12,8 @@ use crate::status::{explain, fetch};
 const EVERY: Duration = Duration::from_secs(1);
 /// The least time between two questions, when something has happened.
 const AT_LEAST: Duration = Duration::from_millis(200);
-/// Times as long as an answer takes, a daemon is left alone: a tenth of its time goes to us at most.
+/// Times as long as an answer takes, a daemon is left alone: a tenth of its time goes to us at
+/// most.
 const REST: u32 = 9;
 
 /// Begins to watch the daemon at a socket.

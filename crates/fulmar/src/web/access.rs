@@ -1,7 +1,8 @@
 //! Who may look: which names the page has, and who knows the token.
 //!
-//! A name check stands against DNS rebinding, by which a foreign page in the operator's own browser would reach an
-//! address of this host under the foreign page's name. Addresses and localhost cannot be bound to anything else.
+//! A name check stands against DNS rebinding, by which a foreign page in the operator's own browser
+//! would reach an address of this host under the foreign page's name. Addresses and localhost
+//! cannot be bound to anything else.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -25,8 +26,9 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const COOKIE_NAME: &str = "fulmar";
 /// How long a browser keeps it.
 const COOKIE_AGE: Duration = Duration::from_secs(30 * 86_400);
-/// Wrong tokens that an address may present within [`FORGIVEN_AFTER`] and be told so. A right one opens whatever was tried
-/// before: others who come from the same address, or by a foreign page in the operator's browser, keep nobody out.
+/// Wrong tokens that an address may present within [`FORGIVEN_AFTER`] and be told so. A right one
+/// opens whatever was tried before: others who come from the same address, or by a foreign page in
+/// the operator's browser, keep nobody out.
 const WRONG_TRIES: usize = 10;
 /// When a wrong token is forgotten.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
@@ -89,7 +91,8 @@ impl Access {
         !self.proxies.is_empty() && !self.is_proxy(from)
     }
 
-    /// Returns whom a request comes from: where a proxy stands before us, whom it says; others may say what they like.
+    /// Returns whom a request comes from: where a proxy stands before us, whom it says; others may
+    /// say what they like.
     pub(super) fn origin(&self, headers: &HeaderMap, from: IpAddr) -> IpAddr {
         let told = headers.get_all("x-forwarded-for").iter().next_back();
         // The last one is the proxy's own word; those before it are whatever its client wrote.
@@ -121,8 +124,9 @@ impl Access {
         self.guesses.judge(from, || token.is_token(shown))
     }
 
-    /// Tells whether a browser asks in the name of another page. It may follow a link to us; what another page loads, frames
-    /// or posts is refused, whoever is logged in there. Programs say nothing of pages.
+    /// Tells whether a browser asks in the name of another page. It may follow a link to us; what
+    /// another page loads, frames or posts is refused, whoever is logged in there. Programs say
+    /// nothing of pages.
     pub(super) fn is_of_foreign_page<B>(&self, request: &Request<B>) -> bool {
         let headers = request.headers();
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -134,8 +138,8 @@ impl Access {
         }
     }
 
-    /// Tells whether a request that is to change something comes from this page: a browser says so, and a foreign page
-    /// can neither say it nor send JSON without asking first.
+    /// Tells whether a request that is to change something comes from this page: a browser says so,
+    /// and a foreign page can neither say it nor send JSON without asking first.
     pub(super) fn is_own_page(&self, headers: &HeaderMap) -> bool {
         let is_same = !headers.contains_key(SEC_FETCH_SITE)
             || only(headers, SEC_FETCH_SITE) == Some("same-origin");
@@ -210,7 +214,8 @@ pub(super) fn try_headers(lines: &str, from: IpAddr) {
 impl Guesses {
     /// Judges a token, and tells who has shown too many wrong ones to wait.
     ///
-    /// A token that is right is believed all the same: it has 144 bits, and those who guess share their address with others.
+    /// A token that is right is believed all the same: it has 144 bits, and those who guess share
+    /// their address with others.
     pub(super) fn judge(&self, from: IpAddr, is_right: impl FnOnce() -> bool) -> Verdict {
         if is_right() {
             return Verdict::Welcome;
@@ -258,7 +263,8 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the one value of a header. Of two, another program between may have judged the other one.
+/// Returns the one value of a header. Of two, another program between may have judged the other
+/// one.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     match headers.get_all(name).iter().collect::<Vec<_>>()[..] {
         [one] => one.to_str().ok(),

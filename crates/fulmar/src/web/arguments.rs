@@ -15,8 +15,8 @@ use crate::pair::station_file;
 
 /// Characters that a token must have: 24 of base64 are 144 bits.
 const TOKEN_LENGTH: usize = 24;
-/// And different ones among them. Of 24 of 16 that were drawn hardly ever fewer are (one in some ten thousand millions for 4),
-/// and who types something has typed more than one key.
+/// And different ones among them. Of 24 of 16 that were drawn hardly ever fewer are (one in some
+/// ten thousand millions for 4), and who types something has typed more than one key.
 const DIFFERENT: usize = 8;
 /// The longest file that can hold a token.
 const TOKEN_FILE: u64 = 4_096;
@@ -52,7 +52,8 @@ pub(crate) struct WebArguments {
     /// The address to serve at. One that others can reach takes a token, and TLS or a proxy.
     #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8470")]
     listen: SocketAddr,
-    /// A daemon's socket, that of `fulmar status`; may be given several times. Without it: all in /run/fulmar, now and later.
+    /// A daemon's socket, that of `fulmar status`; may be given several times. Without it: all in
+    /// /run/fulmar, now and later.
     #[arg(short, long, value_name = "PATH")]
     socket: Vec<PathBuf>,
     /// A file with the token that whoever looks must know.
@@ -67,14 +68,17 @@ pub(crate) struct WebArguments {
     /// A proxy stands before it, which speaks TLS to the world and HTTP to this process.
     #[arg(long, conflicts_with = "tls_cert")]
     behind_proxy: bool,
-    /// The address that the proxy connects from, where that is another computer; may be given several times. What
-    /// X-Forwarded-For says is believed from there and from this computer alone, and nobody else may connect.
+    /// The address that the proxy connects from, where that is another computer; may be given
+    /// several times. What X-Forwarded-For says is believed from there and from this computer
+    /// alone, and nobody else may connect.
     #[arg(long, value_name = "ADDRESS", requires = "behind_proxy")]
     proxy: Vec<IpAddr>,
-    /// A name that browsers call this page by, beside localhost and addresses; may be given several times.
+    /// A name that browsers call this page by, beside localhost and addresses; may be given several
+    /// times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
-    /// Let who knows the token in this file pair drones from the page. Without it nothing can be changed there.
+    /// Let who knows the token in this file pair drones from the page. Without it nothing can be
+    /// changed there.
     #[arg(long, value_name = "FILE")]
     pairing_token_file: Option<PathBuf>,
     /// The station's configuration, which pairing changes; without it /etc/fulmar/station.toml.

@@ -1,8 +1,10 @@
-//! Metrics for Prometheus, made from the declaration of the status report: a field that is added there is here too.
+//! Metrics for Prometheus, made from the declaration of the status report: a field that is added
+//! there is here too.
 //!
-//! Their names follow Prometheus's conventions: `fulmar_`, the section, the field, the base unit (seconds, bytes, ratio,
-//! bytes per second), and `_total` for what only grows. A state is a metric of the value 1 whose label is the state;
-//! `trouble` is 1 where something is wrong. What is not known is left out.
+//! Their names follow Prometheus's conventions: `fulmar_`, the section, the field, the base unit
+//! (seconds, bytes, ratio, bytes per second), and `_total` for what only grows. A state is a metric
+//! of the value 1 whose label is the state; `trouble` is 1 where something is wrong. What is not
+//! known is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,7 +16,8 @@ use serde_json::Value;
 
 use crate::status::{Field, Kind, Report, Section};
 
-/// A section of the report: its place there, the words of its metrics, and the labels that name one, with their fields.
+/// A section of the report: its place there, the words of its metrics, and the labels that name
+/// one, with their fields.
 type Scope = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const SCOPES: &[Scope] = &[
@@ -59,11 +62,13 @@ struct Family {
 #[derive(Default)]
 struct Families {
     all: BTreeMap<String, Family>,
-    /// The things that were added, by their words and labels: two of the same would make the whole answer worthless.
+    /// The things that were added, by their words and labels: two of the same would make the whole
+    /// answer worthless.
     things: BTreeSet<(&'static str, Rc<str>)>,
 }
 
-/// Writes the metrics of daemons: each with its name, its report if it answers, and how long the answer took.
+/// Writes the metrics of daemons: each with its name, its report if it answers, and how long the
+/// answer took.
 pub(super) fn text(daemons: &[(String, Option<Arc<Report>>, Duration)]) -> String {
     let mut families = Families::default();
     for (name, report, took) in daemons {

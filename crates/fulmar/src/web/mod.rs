@@ -4,8 +4,8 @@
 //! status and event sockets → watch/ (reports, events, ten minutes of each path) → view.rs, metrics.rs → server.rs
 //! ```
 //!
-//! A process of its own: the daemon keeps one loop and parses no HTTP. It only reads, unless it is told to pair
-//! (`pairing.rs`); nothing else here changes a daemon.
+//! A process of its own: the daemon keeps one loop and parses no HTTP. It only reads, unless it is
+//! told to pair (`pairing.rs`); nothing else here changes a daemon.
 
 mod access;
 mod arguments;

@@ -1,9 +1,10 @@
 //! Pairing on the page: the one thing here that changes anything, and so with rules of its own.
 //!
-//! It is there where its operator has named a token for it, which is another one than that for looking. A request is a
-//! POST of JSON from this very page (`Access::is_own_page`), and has the token in its body, where no address, cookie or
-//! log holds it: a foreign page in the operator's browser does not know it, and neither does who may only look. Nobody
-//! else is shown the code. One code at a time.
+//! It is there where its operator has named a token for it, which is another one than that for
+//! looking. A request is a POST of JSON from this very page (`Access::is_own_page`), and has the
+//! token in its body, where no address, cookie or log holds it: a foreign page in the operator's
+//! browser does not know it, and neither does who may only look. Nobody else is shown the code. One
+//! code at a time.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! Who is connected, and who makes room for whom.
 //!
-//! A newcomer always gets in: where all places are taken, somebody who has shown no token goes, of the address that holds
-//! the most places, whoever said something longest ago. So those who say nothing keep nobody out, and who has shown the
-//! token is not sent away while there is somebody who has not.
+//! A newcomer always gets in: where all places are taken, somebody who has shown no token goes, of
+//! the address that holds the most places, whoever said something longest ago. So those who say
+//! nothing keep nobody out, and who has shown the token is not sent away while there is somebody
+//! who has not.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -44,7 +45,8 @@ struct Seated {
 }
 
 impl Room {
-    /// Takes a place for a connection, at whoever's cost; `is_trusted` says that it may be one of many from there.
+    /// Takes a place for a connection, at whoever's cost; `is_trusted` says that it may be one of
+    /// many from there.
     pub(super) fn enter(&self, from: IpAddr, is_trusted: bool) -> Place {
         let from = match from.to_canonical() {
             own if own.is_loopback() => own,

@@ -1,4 +1,5 @@
-//! What is at which address: the page and its parts, what it shows, metrics, and the question for the token.
+//! What is at which address: the page and its parts, what it shows, metrics, and the question for
+//! the token.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,7 +22,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const EVERYWHERE: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // Nobody else is told where somebody comes from; with `no-referrer` our own form would not say that it is ours.
+    // Nobody else is told where somebody comes from; with `no-referrer` our own form would not say
+    // that it is ours.
     (header::REFERRER_POLICY, "same-origin"),
     (header::CACHE_CONTROL, "no-store"),
     (header::X_FRAME_OPTIONS, "DENY"),

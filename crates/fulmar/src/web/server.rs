@@ -1,7 +1,8 @@
 //! Connections: how many, how long, how large a request may be.
 //!
-//! One thread serves all of them. What is bounded: connections, in all and of one address (`room.rs`); the time of a
-//! handshake, of a request's head, of a whole connection; and the size of a head.
+//! One thread serves all of them. What is bounded: connections, in all and of one address
+//! (`room.rs`); the time of a handshake, of a request's head, of a whole connection; and the size
+//! of a head.
 
 use std::future::Future;
 use std::io;
@@ -25,7 +26,8 @@ use super::routes::{Site, answer};
 
 /// How long a TLS handshake may take, and how long a connection may wait for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a connection lives: who reads slowly holds it no longer. A browser opens another one without a word.
+/// How long a connection lives: who reads slowly holds it no longer. A browser opens another one
+/// without a word.
 const LIFETIME: Duration = Duration::from_secs(120);
 /// How long the last answer may take then.
 const LAST_WORDS: Duration = Duration::from_secs(10);

@@ -1,6 +1,8 @@
-//! What the page is shown: every drone in a line, worst first, and of those that are open everything.
+//! What the page is shown: every drone in a line, worst first, and of those that are open
+//! everything.
 //!
-//! The page asks for as many lines as it has room for, so that a thousand drones cost it no more than forty.
+//! The page asks for as many lines as it has room for, so that a thousand drones cost it no more
+//! than forty.
 
 use std::collections::BTreeMap;
 

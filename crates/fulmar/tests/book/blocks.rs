@@ -12,7 +12,8 @@ const KINDS: [(&str, &[&str]); 6] = [
     ("c", &[]),
 ];
 
-/// Texts whose TOML is no daemon's configuration, and has tests of its own: scenarios, experiments, flights.
+/// Texts whose TOML is no daemon's configuration, and has tests of its own: scenarios, experiments,
+/// flights.
 const LAB: [&str; 3] = ["docs/scenarios.md", "docs/experiments.md", "docs/traces.md"];
 
 /// A fenced block.

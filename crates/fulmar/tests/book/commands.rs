@@ -1,6 +1,6 @@
-//! Every command that a text shows: run as it stands, in a network and a folder of its own, with the files that the text
-//! shows before it. Those that need what a test has not (a radio, root, another program, minutes) are read by the shell,
-//! and their arguments by our programs.
+//! Every command that a text shows: run as it stands, in a network and a folder of its own, with
+//! the files that the text shows before it. Those that need what a test has not (a radio, root,
+//! another program, minutes) are read by the shell, and their arguments by our programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,7 +59,8 @@ fn calls(block: &Block, program: &str) -> Vec<Vec<String>> {
     calls
 }
 
-/// Lets a shell do what a script says, with our programs found first, in a network of its own that is empty.
+/// Lets a shell do what a script says, with our programs found first, in a network of its own that
+/// is empty.
 fn run(script: &str, directory: &Path) -> std::process::Output {
     let folder = Path::new(env!("CARGO_BIN_EXE_fulmar")).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();

@@ -1,9 +1,11 @@
-//! Every configuration that a text shows is valid: whole files as they stand, parts of one in the smallest file around them.
+//! Every configuration that a text shows is valid: whole files as they stand, parts of one in the
+//! smallest file around them.
 
 use crate::blocks::{Block, blocks, documents};
 use crate::{PUBLIC_KEY, fulmar, with_keys};
 
-/// Completes a part of a file: role and key before it, the other end and a way to it after it, where it has none.
+/// Completes a part of a file: role and key before it, the other end and a way to it after it,
+/// where it has none.
 fn completed(block: &Block) -> String {
     if block.role().is_some() {
         return with_keys(&block.body);

@@ -1,7 +1,8 @@
-//! The book (docs/), the README and the other texts for users: every command in them runs, every file is valid, every page
-//! is found, and the reference is that of this program.
+//! The book (docs/), the README and the other texts for users: every command in them runs, every
+//! file is valid, every page is found, and the reference is that of this program.
 //!
-//! A fenced block says what it is: docs/README.md lists the words. What cannot run in a test says so, and is counted.
+//! A fenced block says what it is: docs/README.md lists the words. What cannot run in a test says
+//! so, and is counted.
 
 #![allow(clippy::unwrap_used, reason = "the panic of a test is its message")]
 

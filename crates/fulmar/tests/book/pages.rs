@@ -1,4 +1,5 @@
-//! The book as a whole: its table of contents, its links, and what it says of every piece of advice.
+//! The book as a whole: its table of contents, its links, and what it says of every piece of
+//! advice.
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ fn prose(document: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Returns the targets of a text's links that lead to files, and to headings of files: path and anchor, either may be empty.
+/// Returns the targets of a text's links that lead to files, and to headings of files: path and
+/// anchor, either may be empty.
 fn links(document: &str) -> Vec<(String, String)> {
     let lines = prose(document);
     let targets = lines.iter().flat_map(|line| line.split("](").skip(1));
@@ -84,7 +86,8 @@ fn every_piece_of_advice_is_explained() {
     }
 }
 
-/// What the page says in words that the source has not in one piece: the kernel's, and what is put together from two texts.
+/// What the page says in words that the source has not in one piece: the kernel's, and what is put
+/// together from two texts.
 const COMPOSED: [&str; 6] = [
     "the last from",
     "the last to",

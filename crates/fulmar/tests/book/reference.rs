@@ -1,7 +1,9 @@
-//! The reference pages: the command line is what `--help` says, the configuration what the reader asks for.
+//! The reference pages: the command line is what `--help` says, the configuration what the reader
+//! asks for.
 //!
-//! `FULMAR_WRITE_REFERENCE=1 cargo test -p fulmar --test book reference` writes the first anew. The second is written by
-//! hand: a key that it lacks, or has and the reader has not, and a default that dist/ gives otherwise, is a failure.
+//! `FULMAR_WRITE_REFERENCE=1 cargo test -p fulmar --test book reference` writes the first anew. The
+//! second is written by hand: a key that it lacks, or has and the reader has not, and a default
+//! that dist/ gives otherwise, is a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -53,7 +55,8 @@ fn the_command_line_is_what_the_program_says_of_itself() {
     assert!(text(COMMAND_LINE) == page, "{COMMAND_LINE} is not current: {write} writes it");
 }
 
-/// A section's name, with the brackets that it stands in, and for each of its keys what is said of it.
+/// A section's name, with the brackets that it stands in, and for each of its keys what is said of
+/// it.
 type Sections = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Returns the sections of the page with their rows.
@@ -76,7 +79,8 @@ fn documented() -> Sections {
     sections
 }
 
-/// Keys that only a serial port has: elsewhere they are asked for so that they can be refused in better words.
+/// Keys that only a serial port has: elsewhere they are asked for so that they can be refused in
+/// better words.
 const SERIAL: [&str; 3] = ["device", "baud", "flow_control"];
 /// The same of gateways, of what only relays have.
 const OF_RELAYS: [&str; 2] = ["node", "radio"];

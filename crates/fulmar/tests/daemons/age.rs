@@ -1,4 +1,5 @@
-//! Nothing old is given to a vehicle: not what waited for its port, and not what waited for a daemon that stood still.
+//! Nothing old is given to a vehicle: not what waited for its port, and not what waited for a
+//! daemon that stood still.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -28,7 +29,8 @@ fn life(message: u32) -> Duration {
     })
 }
 
-/// A ground station that numbers what it sends, from 1 on, and notes when it did; 0 are those that are not looked at.
+/// A ground station that numbers what it sends, from 1 on, and notes when it did; 0 are those that
+/// are not looked at.
 struct Ground {
     socket: UdpSocket,
     sent: BTreeMap<u16, Instant>,
@@ -65,7 +67,8 @@ impl Ground {
         }
     }
 
-    /// Returns the messages among `bytes` that had outlived their time at `taken`, and how many were in time.
+    /// Returns the messages among `bytes` that had outlived their time at `taken`, and how many
+    /// were in time.
     fn judge(&self, bytes: &[u8], taken: Instant) -> (Vec<(u32, Duration)>, usize) {
         let (mut old, mut good) = (Vec::new(), 0);
         for frame in MavlinkFrames::new(bytes) {
@@ -175,7 +178,8 @@ fn judge_all(from: &Ground, came: &Receiver<(Instant, Vec<u8>)>) -> (Vec<(u32, D
     (old, good)
 }
 
-/// Lets the daemon of one end stand still while both ends send, and sees that nothing old is given to anybody.
+/// Lets the daemon of one end stand still while both ends send, and sees that nothing old is given
+/// to anybody.
 fn nothing_old_after_a_standstill_of(end: &str) {
     let rig = Rig::new(1);
     let station = rig.start_station(GROUND);

@@ -103,7 +103,8 @@ fn what_keeps_the_tunnel_from_a_network_behind_it_is_told() {
     assert!(checked(&rig).contains("is the network of lan too"), "{}", checked(&rig));
     rig.station.run(|| interface_setup::remove_address("lan", lan[0], 24)).unwrap().unwrap();
     station.wait_for("it is well again", |status| trouble(status).is_empty());
-    // A lease that comes after the tunnel: now it is the network of the station that is not reached.
+    // A lease that comes after the tunnel: now it is the network of the station that is not
+    // reached.
     rig.station.run(|| interface_setup::add_address("lan", lan[0], 24)).unwrap().unwrap();
     station.wait_for("the other one is not reached", |status| {
         trouble(status).contains("nobody is reached on lan")

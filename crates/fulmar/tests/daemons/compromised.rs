@@ -1,4 +1,5 @@
-//! A drone with a key of its own that means harm: it sends what costs a station most, as fast as it can.
+//! A drone with a key of its own that means harm: it sends what costs a station most, as fast as it
+//! can.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +20,9 @@ use crate::stream::{Stream, percentile};
 const DELAY: Duration = Duration::from_millis(10);
 /// Control is measured for so long, before the flood and during it.
 const WHILE: Duration = Duration::from_secs(5);
-/// Control may take so many times as long: the flood takes a core of the machine, and the thief another. Whoever
-/// waits for all that floods in waits for ten times as long, and much of it is lost.
+/// Control may take so many times as long: the flood takes a core of the machine, and the thief
+/// another. Whoever waits for all that floods in waits for ten times as long, and much of it is
+/// lost.
 const WORSE: u32 = 5;
 /// Datagrams that the flood aims at, a second: several times what a processor can handle.
 const RATE: u32 = 40_000;
@@ -28,7 +30,8 @@ const RATE: u32 = 40_000;
 const BURST: usize = 40;
 /// Bytes of frames in a datagram, but for the last one of them.
 const ROOM: usize = 1_370;
-/// Symbols that a receiver has room for, that one repair symbol combines, and repair symbols that it holds.
+/// Symbols that a receiver has room for, that one repair symbol combines, and repair symbols that
+/// it holds.
 const WINDOW: u64 = 4_096;
 const COMBINED: u64 = 512;
 const HELD: u64 = 256;
@@ -112,8 +115,8 @@ impl Thief {
     }
 }
 
-/// What costs a station most (`cargo bench -p fulmar-proto`): 256 symbols that one repair solves, and control
-/// messages, of which each is the first of its lane.
+/// What costs a station most (`cargo bench -p fulmar-proto`): 256 symbols that one repair solves,
+/// and control messages, of which each is the first of its lane.
 #[derive(Default)]
 struct Costly {
     symbol: u64,

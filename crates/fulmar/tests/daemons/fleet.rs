@@ -1,7 +1,7 @@
 //! A station with a fleet, asked how it is: that costs none of its drones anything.
 //!
-//! One drone flies with a daemon of its own. The others are sessions of this process, each with a socket of its own, and
-//! the station has a MAVLink endpoint for each of them.
+//! One drone flies with a daemon of its own. The others are sessions of this process, each with a
+//! socket of its own, and the station has a MAVLink endpoint for each of them.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -24,8 +24,8 @@ const FLEET: usize = 100;
 const BLOCK: Duration = Duration::from_secs(2);
 /// Those blocks, of each kind; `FULMAR_FLEET_BLOCKS` has another number.
 const BLOCKS: usize = 2;
-/// How often the station is asked, at most, and how much longer it is left alone than its answer took: what the page does,
-/// which asks once a second too.
+/// How often the station is asked, at most, and how much longer it is left alone than its answer
+/// took: what the page does, which asks once a second too.
 const ASK_EVERY: Duration = Duration::from_millis(300);
 const REST: u32 = 9;
 /// What control may wait for, on a machine that does much else.
@@ -161,7 +161,8 @@ impl Players {
             let socket = UdpSocket::bind((own, 4_600)).unwrap();
             socket.set_nonblocking(true).unwrap();
             poller.add(&socket, number as u64, Interest::Read).unwrap();
-            // They begin one after the other, so that they have not all their timers at the same moment.
+            // They begin one after the other, so that they have not all their timers at the same
+            // moment.
             let due = Some(now + BEGUN_WITHIN * number as u32 / fleet as u32);
             Player { endpoint, socket, due }
         };

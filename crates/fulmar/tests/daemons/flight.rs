@@ -61,8 +61,8 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// Sends until what arrives is as wanted: a packet of the tunnel goes once, and grows too old where the machine
-/// stands still for a moment.
+/// Sends until what arrives is as wanted: a packet of the tunnel goes once, and grows too old where
+/// the machine stands still for a moment.
 fn send_until(receiver: &UdpSocket, send: impl Fn(), is_wanted: impl Fn(&[u8]) -> bool) {
     receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let (began, mut buffer) = (Instant::now(), [0; 2_048]);
@@ -215,8 +215,8 @@ fn a_full_socket_holds_up_no_other_path() {
     let drone = rig.start_drone(&[0, 1], &format!("{DRONE}{transport}"));
     drone.wait_for_paths(2);
     station.wait_for_paths(2);
-    // The first link becomes so slow, and its queue so long, that the socket is full from then on: whoever
-    // waits for room waits for eight seconds.
+    // The first link becomes so slow, and its queue so long, that the socket is full from then on:
+    // whoever waits for room waits for eight seconds.
     let shape = "qdisc add dev l0 root tbf rate 1kbit burst 2000 limit 10000000";
     let mut tc = std::process::Command::new("tc");
     rig.drone.place(tc.args(shape.split(' ')));

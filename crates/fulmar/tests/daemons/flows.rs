@@ -1,5 +1,6 @@
-//! Translators of addresses on the way whose entry for a flow is dead, while another flow would work: those of a line that
-//! was connected anew, or that was not ready when the first packet came. Each packet keeps such an entry.
+//! Translators of addresses on the way whose entry for a flow is dead, while another flow would
+//! work: those of a line that was connected anew, or that was not ready when the first packet came.
+//! Each packet keeps such an entry.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -31,7 +32,8 @@ struct Fates {
     new: Flow,
 }
 
-/// A translator in front of the station's daemon, at one of its addresses, while it lives: each of the drone's ports gets one.
+/// A translator in front of the station's daemon, at one of its addresses, while it lives: each of
+/// the drone's ports gets one.
 struct Translator {
     fates: Arc<Mutex<Fates>>,
     stop: Arc<AtomicBool>,
@@ -101,7 +103,8 @@ impl Drop for Translator {
     }
 }
 
-/// A drone and a station with a translator on the first of their links; the station waits at all others as well.
+/// A drone and a station with a translator on the first of their links; the station waits at all
+/// others as well.
 fn rig(links: u8) -> (Rig, Translator) {
     let mut rig = Rig::new(links);
     rig.station_port = BEHIND;

@@ -125,7 +125,8 @@ fn ground_stations_of_one_channel_hear_each_other_where_they_share() {
     for other in [&clients[1], &second] {
         assert_eq!(until_heartbeat(other), [76, 0]);
     }
-    // What comes from the vehicle is for everybody; nobody heard itself, and who does not share heard nothing.
+    // What comes from the vehicle is for everybody; nobody heard itself, and who does not share
+    // heard nothing.
     autopilot.send(&frame((1, 1), 0)).unwrap();
     for own in [&clients[0], &clients[1], &second, &apart] {
         assert_eq!(until_heartbeat(own), [0]);
@@ -212,7 +213,8 @@ fn frames_that_a_bridge_cuts_over_datagrams_arrive() {
         assert_eq!(numbers(&ground), twice, "datagrams of {size} bytes");
         assert_eq!(numbers(&pilot), Vec::from_iter(0..count), "datagrams of {size} bytes");
     }
-    // What looks like the beginning of a frame holds back what follows for a moment, and is counted then.
+    // What looks like the beginning of a frame holds back what follows for a moment, and is counted
+    // then.
     bridges[0].send(&[0xfd, 255, 0, 0]).unwrap();
     bridges[0].send(&command(500)).unwrap();
     assert_eq!(numbers(&ground), [500]);

@@ -179,9 +179,9 @@ fn messages_arrive_whole_once_and_in_order_at_ten_percent_loss() {
 
 /// Returns the least mean delay that a daemon may state between two of its reports.
 ///
-/// Both ends read the same clock here. What a daemon takes for the offset of the other's is the middle of an
-/// interval that holds zero and only narrows but for an assumed drift: so it was never below the middle
-/// of the first lower and the last upper end.
+/// Both ends read the same clock here. What a daemon takes for the offset of the other's is the
+/// middle of an interval that holds zero and only narrows but for an assumed drift: so it was never
+/// below the middle of the first lower and the last upper end.
 fn least_delay_ms(reports: [&Value; 2], between: Duration) -> f64 {
     let [first, last] = reports.map(|report| {
         let part = |name: &str| report["peers"][0][name].as_f64().unwrap();
@@ -323,7 +323,8 @@ fn video_skips_what_is_late_and_control_never_waits_for_it() {
     let (first_after, returned) = returned.expect("the silence ended");
     let early = count(0..1_100) + overrun;
     assert!(early >= 1_085, "{early} of 1100 at 2 % loss\n{states}");
-    // So long before the return that a daemon which hears of them late does not take them for young.
+    // So long before the return that a daemon which hears of them late does not take them for
+    // young.
     let is_late = |at: &Instant| *at + 2 * DEADLINE < returned;
     let late = sent_at[BEFORE..].iter().take_while(|at| is_late(at)).count();
     let (old, new) = (BEFORE..BEFORE + late, first_after + 400..PACKETS);

@@ -1,4 +1,5 @@
-//! Somebody who holds one of two links, knows both public keys, and alters, invents and repeats what goes by it.
+//! Somebody who holds one of two links, knows both public keys, and alters, invents and repeats
+//! what goes by it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
@@ -61,7 +62,8 @@ impl Middle {
             while !stopped.load(Ordering::Relaxed) {
                 let (mut seen, due) = (Vec::new(), Instant::now() + delay);
                 while let Ok((length, source)) = front.recv_from(&mut buffer) {
-                    // By an empty one the drone asks whether anybody is there, from a socket of its own.
+                    // By an empty one the drone asks whether anybody is there, from a socket of its
+                    // own.
                     if length == 0 {
                         continue;
                     }
@@ -143,8 +145,8 @@ impl Attacker {
         all
     }
 
-    /// Altered copies of an Initiation, with the code that whoever knows the station's key can make; and the genuine one
-    /// again and again.
+    /// Altered copies of an Initiation, with the code that whoever knows the station's key can
+    /// make; and the genuine one again and again.
     fn initiation(&self, genuine: &[u8]) -> Vec<Vec<u8>> {
         self.seen.lock().unwrap().initiations += 1;
         let mut all = altered(genuine, &[1, 5, 40, 108], genuine.len() - 32, &self.station);
@@ -168,7 +170,8 @@ pub(crate) fn public_key(rig: &Rig, end: &str) -> PublicKey {
     text.trim().parse().unwrap()
 }
 
-/// Copies with one bit changed at each of `places`, as they are and with a code at `end` that a public key keys.
+/// Copies with one bit changed at each of `places`, as they are and with a code at `end` that a
+/// public key keys.
 fn altered(genuine: &[u8], places: &[usize], end: usize, key: &PublicKey) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for place in places {

@@ -1,4 +1,5 @@
-//! Names of stations and of interfaces: networks with IPv6 alone, captive portals, and interfaces that the system renames.
+//! Names of stations and of interfaces: networks with IPv6 alone, captive portals, and interfaces
+//! that the system renames.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -13,8 +14,8 @@ use sys::sandbox;
 
 use crate::rig::{Daemon, Rig};
 
-/// Answers questions for names at an address of a host, for as long as the test runs: with what a name has, or that there is
-/// no such name; `*` has what every other name has.
+/// Answers questions for names at an address of a host, for as long as the test runs: with what a
+/// name has, or that there is no such name; `*` has what every other name has.
 fn answer_names(host: &Namespace, at: IpAddr, known: &[(&str, &[&str])]) {
     let known: BTreeMap<String, Vec<IpAddr>> = known
         .iter()
@@ -143,7 +144,8 @@ fn a_name_is_reached_over_links_with_ipv6_alone_with_ipv4_alone_and_with_what_is
     let trouble = of_path(&drone, "none", "trouble");
     assert!(trouble.contains("has IPv6 addresses alone, and l0 has IPv4 alone"), "{trouble}");
 
-    // The mobile network has both now, and then IPv4 alone: what the name has is not behind it, and is tried all the same.
+    // The mobile network has both now, and then IPv4 alone: what the name has is not behind it, and
+    // is tried all the same.
     rig.drone.run(|| add_address("l1", 1)).unwrap();
     rig.station.run(|| add_address("l1", 2)).unwrap();
     let gone = "fd00:1::1".parse::<Ipv6Addr>().unwrap();

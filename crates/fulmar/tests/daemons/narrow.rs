@@ -15,7 +15,8 @@ const STATION: &str = "[tunnel]\naddress = \"10.77.0.2/24\"\n";
 /// What links carry, in bytes of IP.
 const LINKS: [u32; 4] = [1_280, 1_228, 1_000, 576];
 
-/// A drone and a station, each with a tunnel, over two links of which interfaces say what they carry.
+/// A drone and a station, each with a tunnel, over two links of which interfaces say what they
+/// carry.
 fn hosts(mtu: u32) -> (Rig, [Daemon; 2]) {
     let rig = Rig::new(2);
     for host in [&rig.drone, &rig.station] {
@@ -84,7 +85,8 @@ fn datagrams(rig: &Rig, count: usize, bytes: usize) -> usize {
     reader.join().unwrap()
 }
 
-/// Sends an echo request with so many bytes of data that must not be cut, some times, and tells whether it is answered.
+/// Sends an echo request with so many bytes of data that must not be cut, some times, and tells
+/// whether it is answered.
 fn ping(host: &Namespace, bytes: usize) -> bool {
     let program = format!(
         "import socket, struct, sys\n\

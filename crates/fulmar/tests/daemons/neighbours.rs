@@ -1,7 +1,7 @@
 //! What waits for a neighbour that does not answer holds nothing else up.
 //!
-//! The kernel keeps a datagram for seconds while it asks who has the address, and counts it against the
-//! socket that it came from.
+//! The kernel keeps a datagram for seconds while it asks who has the address, and counts it against
+//! the socket that it came from.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +18,8 @@ use crate::stream::Stream;
 
 /// How long each fault lasts: twice as long as the kernel asks for a neighbour.
 const FAULT: Duration = Duration::from_secs(6);
-/// What control may wait for meanwhile, on a machine that does much else; behind such a neighbour it is three
-/// seconds.
+/// What control may wait for meanwhile, on a machine that does much else; behind such a neighbour
+/// it is three seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two datagrams of the attacker.
 const PACE: Duration = Duration::from_millis(5);

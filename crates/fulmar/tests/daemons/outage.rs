@@ -1,7 +1,7 @@
 //! TCP in the tunnel, through an outage of every link.
 //!
-//! A TCP sends again after waits that double: twenty seconds into an outage the next try is a dozen away.
-//! It goes on at once only if the last try was kept for the return of the link.
+//! A TCP sends again after waits that double: twenty seconds into an outage the next try is a dozen
+//! away. It goes on at once only if the last try was kept for the return of the link.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

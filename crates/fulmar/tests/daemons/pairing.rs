@@ -1,4 +1,5 @@
-//! A drone is paired with a station by a code, while both daemons run; and what a code is not good for.
+//! A drone is paired with a station by a code, while both daemons run; and what a code is not good
+//! for.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -282,7 +283,8 @@ fn a_daemon_of_another_file_is_not_said_to_have_taken_this_one_over() {
     let _station = start_station(&rig, "");
     let _first = start_drone(&rig, "first", "");
     rig.make_keys("other");
-    // This file names the socket of the daemon that runs, as two of one name in different folders do.
+    // This file names the socket of the daemon that runs, as two of one name in different folders
+    // do.
     let lines = head(&rig, "drone", "first").replace("first.key", "other.key");
     std::fs::write(file(&rig, "other"), lines).unwrap();
     let mut pairing = Pairing::begin(&rig, &[]);

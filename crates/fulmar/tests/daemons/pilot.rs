@@ -98,7 +98,8 @@ fn the_pilot_is_told_of_each_link_at_both_ends_and_of_the_last_one_at_the_statio
     assert!(quiet.told.is_empty(), "{:?}", quiet.told);
 }
 
-/// Two drones whose autopilots have one number, at one ground station: what it tells one, both would do.
+/// Two drones whose autopilots have one number, at one ground station: what it tells one, both
+/// would do.
 #[test]
 fn the_pilot_is_told_that_two_vehicles_have_one_number() {
     if !sandbox::inside("pilot::the_pilot_is_told_that_two_vehicles_have_one_number") {

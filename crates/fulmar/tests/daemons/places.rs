@@ -1,4 +1,5 @@
-//! What of a host is not there yet, or changes: addresses, folders, places of sockets. A drone flies meanwhile.
+//! What of a host is not there yet, or changes: addresses, folders, places of sockets. A drone
+//! flies meanwhile.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -118,8 +119,8 @@ fn a_daemon_whose_sockets_cannot_be_made_flies_and_makes_them_later() {
     assert!(!blocked.exists(), "the directory was made for the sockets");
 }
 
-/// A drone's program and a tablet beside the station, on link 1, whose other end is the drone's host. The session goes
-/// over link 0.
+/// A drone's program and a tablet beside the station, on link 1, whose other end is the drone's
+/// host. The session goes over link 0.
 struct Field {
     station: Daemon,
     _drone: Daemon,
@@ -132,7 +133,8 @@ struct Field {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Field {
-    /// The station's endpoint for the tablet is `kind` at `address`; `prepare` sets its host up before.
+    /// The station's endpoint for the tablet is `kind` at `address`; `prepare` sets its host up
+    /// before.
     fn new(kind: &str, address: &str, prepare: impl FnOnce() + Send) -> Self {
         let rig = Rig::new(2);
         rig.station.run(prepare).unwrap();
@@ -155,7 +157,8 @@ impl Field {
         Self { station, _drone: drone, program, tablet, rig }
     }
 
-    /// Lets the program speak until the tablet hears it from an address of the station; returns where it answers.
+    /// Lets the program speak until the tablet hears it from an address of the station; returns
+    /// where it answers.
     fn hear_from(&self, address: [u8; 4]) -> SocketAddr {
         let (mut buffer, deadline) = ([0; 64], Instant::now() + PATIENCE);
         loop {

@@ -1,4 +1,5 @@
-//! Ports of local endpoints that others have, or that are found by a name: serial ports, TCP and UDP clients.
+//! Ports of local endpoints that others have, or that are found by a name: serial ports, TCP and
+//! UDP clients.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -51,7 +52,8 @@ fn a_serial_port_that_another_program_has_is_told_with_its_name_and_taken_afterw
     });
     let checked = checked(&rig);
     assert!(checked.contains("is in use") && checked.contains(&us), "{checked}");
-    // One that locks nothing and reads along, of a user with no more rights than the daemon has left.
+    // One that locks nothing and reads along, of a user with no more rights than the daemon has
+    // left.
     let script = format!("exec 3<{}; exec sleep 100", line.device().display());
     let mut along = Command::new("setpriv")
         .args(["--inh-caps=-all", "--bounding-set=-all", "sh", "-c", &script])

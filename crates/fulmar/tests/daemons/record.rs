@@ -1,4 +1,5 @@
-//! Flight records: what a killed daemon leaves can be read, a full disk stops no flight, other readers agree.
+//! Flight records: what a killed daemon leaves can be read, a full disk stops no flight, other
+//! readers agree.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,8 @@ impl Drop for Disk {
     }
 }
 
-/// An autopilot and a ground station, which talk through two daemons of which the station's records.
+/// An autopilot and a ground station, which talk through two daemons of which the station's
+/// records.
 struct Talk {
     rig: Rig,
     drone: Daemon,
@@ -125,7 +127,8 @@ fn what_a_killed_daemon_recorded_opens_and_holds_all_but_the_last_second() {
         let flight = Flight::read(&[&cut]).unwrap();
         assert!(!flight.cut.is_empty(), "it has no end yet");
         let (messages, age) = control(&flight, killed);
-        // A machine that is busy writes late; the bound is the promise, and room for its scheduling.
+        // A machine that is busy writes late; the bound is the promise, and room for its
+        // scheduling.
         assert!(messages > 40 && age < 2.0, "{messages} messages, the newest {age:.3} s old");
         assert!(!flight.positions.is_empty() && flight.events.len() > 2 && flight.paths.len() == 2);
         let delivered = flight.control["drone"].iter().filter(|(_, it)| it.outcome == "delivered");

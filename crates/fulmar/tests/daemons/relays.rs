@@ -1,5 +1,5 @@
-//! A relayed link between real daemons: two relays at each side, over the emulator's wires and radio, and somebody who hears
-//! all three networks and sends on them.
+//! A relayed link between real daemons: two relays at each side, over the emulator's wires and
+//! radio, and somebody who hears all three networks and sends on them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -100,7 +100,8 @@ impl Field {
         drop(self.daemons.remove(host));
     }
 
-    /// Sends bytes from the drone to the station by TCP, does something after a third of them, and returns what came.
+    /// Sends bytes from the drone to the station by TCP, does something after a third of them, and
+    /// returns what came.
     fn transfer(&mut self, bytes: &[u8], meanwhile: impl FnOnce(&mut Self)) -> Vec<u8> {
         let listener = self.hosts["station"].run(|| TcpListener::bind("10.88.0.1:5001").unwrap());
         let listener = listener.unwrap();

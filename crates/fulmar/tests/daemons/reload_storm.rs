@@ -15,7 +15,8 @@ use sys::sandbox;
 const RELOADS: u32 = 100;
 /// Between two messages each way.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// What is later counts as missed by the glossary. It is told, not judged: a busy machine is late without us.
+/// What is later counts as missed by the glossary. It is told, not judged: a busy machine is late
+/// without us.
 const LATE: Duration = Duration::from_millis(100);
 
 /// Numbers that differ from reload to reload, and not from run to run.
@@ -74,7 +75,8 @@ impl Stream {
         Self { sent, came, threads: vec![sender, receiver] }
     }
 
-    /// Waits for the end; returns how many were sent, which were lost, which came twice, and how many were late.
+    /// Waits for the end; returns how many were sent, which were lost, which came twice, and how
+    /// many were late.
     fn end(self) -> (usize, Vec<u32>, Vec<u32>, usize) {
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
         let (sent, came) = (self.sent.lock().unwrap().len(), self.came.lock().unwrap());

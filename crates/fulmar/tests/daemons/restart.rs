@@ -1,4 +1,5 @@
-//! Either end is killed and comes back: how long control waits, from the moment the daemon is ready.
+//! Either end is killed and comes back: how long control waits, from the moment the daemon is
+//! ready.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -17,7 +18,8 @@ const TURN: Duration = Duration::from_millis(5);
 const FLIGHT: Duration = Duration::from_millis(500);
 /// Something comes after a restart, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What control may wait for in the median: a timeout of three seconds, which was the rule once, is far beyond.
+/// What control may wait for in the median: a timeout of three seconds, which was the rule once, is
+/// far beyond.
 const MEDIAN: Duration = Duration::from_secs(1);
 /// The same on a machine that does nothing else, and at worst.
 const QUIET: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(1));
@@ -67,7 +69,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Sends one message each way, as vehicles and stations do all the time; true when the station's came.
+    /// Sends one message each way, as vehicles and stations do all the time; true when the
+    /// station's came.
     fn turn(&mut self) -> bool {
         self.sent += 1;
         self.sender.send(&self.sent.to_le_bytes()).unwrap();
@@ -119,8 +122,8 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// `FULMAR_KILLS=50 cargo test -p fulmar --test daemons restart` asks for more kills, and for a quiet
-/// machine's figures.
+/// `FULMAR_KILLS=50 cargo test -p fulmar --test daemons restart` asks for more kills, and for a
+/// quiet machine's figures.
 #[test]
 fn a_restart_of_either_end_costs_less_than_a_second() {
     let name = "restart::a_restart_of_either_end_costs_less_than_a_second";

@@ -1,5 +1,5 @@
-//! A flood of handshakes that are nobody's, from many addresses, at a station with few peers or with all that there
-//! may be.
+//! A flood of handshakes that are nobody's, from many addresses, at a station with few peers or
+//! with all that there may be.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use crate::stream::{Stream, percentile};
 
 /// Peers that a station may have, the drone among them.
 const PEERS: usize = 1_024;
-/// What a stranger may cost, in multiples of what it takes to make a public key: it is a Diffie–Hellman, 1.7. Trying the codes of
-/// all peers costs eight times as much.
+/// What a stranger may cost, in multiples of what it takes to make a public key: it is a
+/// Diffie–Hellman, 1.7. Trying the codes of all peers costs eight times as much.
 const COST: f64 = 4.0;
 /// Of the attacker: addresses of the network, and the time between two datagrams.
 const ADDRESSES: std::ops::Range<u8> = 100..200;
@@ -69,8 +69,8 @@ fn others(count: usize) -> String {
     (0..count).map(peer).collect()
 }
 
-/// Connects a drone while a station with so many peers is flooded, and measures control with and without; returns
-/// what a stranger has cost.
+/// Connects a drone while a station with so many peers is flooded, and measures control with and
+/// without; returns what a stranger has cost.
 fn connect_under_a_flood(peers: usize) -> f64 {
     let rig = Rig::new(1);
     let key = public_key(&rig, "station");

@@ -167,7 +167,8 @@ fn on_a_terminal(daemon: &Daemon) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulmar"));
     command.args(["status", "--socket"]).arg(daemon.socket()).env_remove("COLUMNS");
     let mut shown = command.stdout(open()).stdin(open()).spawn().unwrap();
-    // Reading fails when nobody has the terminal open: the command has ended, and this end of it is closed.
+    // Reading fails when nobody has the terminal open: the command has ended, and this end of it is
+    // closed.
     drop(command);
     let text: Vec<u8> = std::iter::from_fn(|| terminal.read().ok()).flatten().collect();
     assert!(shown.wait().unwrap().success());

@@ -1,4 +1,5 @@
-//! What links do that is no loss of theirs, and what on this host keeps datagrams from them: told in words that lead to it.
+//! What links do that is no loss of theirs, and what on this host keeps datagrams from them: told
+//! in words that lead to it.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use crate::stream::Stream;
 /// An address of the station behind a gateway.
 const FAR: &str = "203.0.113.2";
 
-/// Starts a drone with a path to [`FAR`] over each of the first links; the station has that address.
+/// Starts a drone with a path to [`FAR`] over each of the first links; the station has that
+/// address.
 fn start_far(rig: &Rig, links: u8) -> Daemon {
     on(&rig.station, &format!("ip address add {FAR}/32 dev lo"));
     // It is far away: nobody on the link says that it is here.

@@ -1,4 +1,5 @@
-//! The frame that every panel of every picture has: its place, lines with their numbers, axes, a title.
+//! The frame that every panel of every picture has: its place, lines with their numbers, axes, a
+//! title.
 
 use super::svg::{Anchor, Svg, Text};
 

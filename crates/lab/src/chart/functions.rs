@@ -1,4 +1,5 @@
-//! Draws functions of one variable, several curves in a panel, one panel under the other: what a model says.
+//! Draws functions of one variable, several curves in a panel, one panel under the other: what a
+//! model says.
 //!
 //! Not measurements: curves are named here, not by schemes.
 

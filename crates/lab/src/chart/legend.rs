@@ -61,7 +61,8 @@ impl<'a> Entry<'a> {
         Self { name, colour, sample: Sample::Shade }
     }
 
-    /// Draws the sample from `x` on and the name, whose foot is at `y`; returns where the name begins.
+    /// Draws the sample from `x` on and the name, whose foot is at `y`; returns where the name
+    /// begins.
     pub(super) fn draw(&self, svg: &mut Svg, x: f64, y: f64) -> f64 {
         let (middle, name) = (y - RAISED, x + self.name_at());
         match self.sample {

@@ -1,4 +1,5 @@
-//! Draws a course over ground, coloured by a value along it, and what stands beside it. North is up.
+//! Draws a course over ground, coloured by a value along it, and what stands beside it. North is
+//! up.
 //!
 //! Laps that lie on one another are drawn beside each other: each a little further in.
 
@@ -144,7 +145,8 @@ impl Frame {
         (SIDE + room + x, HEAD + room + y)
     }
 
-    /// Returns where a place is drawn, some pixels nearer to the middle of the picture on both axes.
+    /// Returns where a place is drawn, some pixels nearer to the middle of the picture on both
+    /// axes.
     fn inward(&self, place: (f64, f64), pixels: f64) -> (f64, f64) {
         let (x, y) = self.pixel(place);
         let (side, up) = (place.0 - self.middle.0, place.1 - self.middle.1);

@@ -1,8 +1,9 @@
 //! Draws control delay over time, one curve per scheme, as an SVG picture.
 //!
 //! Not the figures: a picture shows the slowest message of every fifth of a second and a tick for
-//! every lost one; percentiles come from the experiment's figures. The pictures are written by hand, since
-//! no plotting library draws lanes of lost messages; what all of them have in common is in `area` and `legend`.
+//! every lost one; percentiles come from the experiment's figures. The pictures are written by
+//! hand, since no plotting library draws lanes of lost messages; what all of them have in common is
+//! in `area` and `legend`.
 
 mod area;
 mod distribution;

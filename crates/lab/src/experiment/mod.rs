@@ -1,8 +1,8 @@
 //! The experiments: what each varies, which schemes it knows, which figures it gives.
 //!
-//! A folder each: its head says what varies and what comes out; `sim` runs it in virtual time, `emu` in
-//! real time, both on `testbed`; `figures` and `picture` make something of it. What a file describes is
-//! `file`.
+//! A folder each: its head says what varies and what comes out; `sim` runs it in virtual time,
+//! `emu` in real time, both on `testbed`; `figures` and `picture` make something of it. What a file
+//! describes is `file`.
 
 mod bulk;
 mod conclone_target;
@@ -40,9 +40,9 @@ pub(crate) enum Experiment {
     ConcloneInterval(interval::ConcloneIntervalArgs),
     /// What a reliability target costs, and whether it is kept, over links of every kind.
     ///
-    /// Links that lose packets by themselves, in bursts, together, or for a while; that die; of which one is
-    /// dear or thin; recorded ones. Figures leave the first minute out, from_start has it. One object per kind
-    /// of links, class, target, deadline and scheme.
+    /// Links that lose packets by themselves, in bursts, together, or for a while; that die; of
+    /// which one is dear or thin; recorded ones. Figures leave the first minute out, from_start has
+    /// it. One object per kind of links, class, target, deadline and scheme.
     ConcloneTarget(conclone_target::TargetArgs),
     /// Control, a recorded flight and video, while the Wi-Fi goes silently dead and the LTE stalls.
     ///
@@ -50,62 +50,70 @@ pub(crate) enum Experiment {
     MixedBlackout(streams::mixed_blackout::MixedBlackoutArgs),
     /// Control, live messages and a recorded flight over links that change, alone and beside video.
     ///
-    /// Each scenario is a window, run twice over the same links. Figures are those of each direction, `up`
-    /// (station to drone) and `down`: missed is lost or later than 100 ms, an age is that of the newest
-    /// live message. The scheme `bound` is what a sender could reach that knows the links' future, cases
-    /// single, any_time, edf and edf_copies: docs/recorded.md.
+    /// Each scenario is a window, run twice over the same links. Figures are those of each
+    /// direction, `up` (station to drone) and `down`: missed is lost or later than 100 ms, an age
+    /// is that of the newest live message. The scheme `bound` is what a sender could reach that
+    /// knows the links' future, cases single, any_time, edf and edf_copies: docs/recorded.md.
     Recorded(recorded::RecordedArgs),
     /// Control over links thinner than what is to be said, at one rate after the other.
     ///
     /// Two cases: messages of which each counts, and set-points of which the newest counts beside
-    /// commands. Figures are the worse of both directions, wire_share is what entered the links of what
-    /// they carry. One object per scheme, rate and case.
+    /// commands. Figures are the worse of both directions, wire_share is what entered the links of
+    /// what they carry. One object per scheme, rate and case.
     ThinLinks(thin::ThinLinksArgs),
     /// Links that were fast become thin, and fast again: how long control is silent.
     ///
-    /// A grid of rates from and to, links, lengths of the fall, queues, loads and losses, and scenes beside it. Figures are
-    /// the worse of both directions; `bars_missed` says of fulmar which of the bars it misses that the figures of
-    /// the others set (docs/experiments.md). One object per cell and scheme.
+    /// A grid of rates from and to, links, lengths of the fall, queues, loads and losses, and
+    /// scenes beside it. Figures are the worse of both directions; `bars_missed` says of fulmar
+    /// which of the bars it misses that the figures of the others set (docs/experiments.md). One
+    /// object per cell and scheme.
     Falls(falls::FallsArgs),
     /// Goodput of one TCP connection over one link, two equal links, and links of 10 and 40 ms.
     ///
-    /// The schedulers' comparison of the ConClone paper (Fig. 1). One object per scheme and kind of links.
+    /// The schedulers' comparison of the ConClone paper (Fig. 1). One object per scheme and kind of
+    /// links.
     Throughput(throughput::ThroughputArgs),
     /// TCP over unequal links that lose packets, fall silent, or were recorded.
     ///
-    /// One flow of unlimited data from drone to station, pings beside it; every scheme at once, each over
-    /// links of its own, under each congestion control. `two`: two flows at once; `requests`: 1 kB and an
-    /// answer as long over a connection of their own, five a second, beside the flow and after it; `veth`
-    /// (--emu): no links, but cables as fast as the processors, one scheme after the other.
+    /// One flow of unlimited data from drone to station, pings beside it; every scheme at once,
+    /// each over links of its own, under each congestion control. `two`: two flows at once;
+    /// `requests`: 1 kB and an answer as long over a connection of their own, five a second, beside
+    /// the flow and after it; `veth` (--emu): no links, but cables as fast as the processors, one
+    /// scheme after the other.
     ///
-    /// One object per scheme, congestion control and point; medians over --repetitions, means over --seeds.
-    /// of_ceiling is steady_mbps over what the links carry of TCP's payload. of_one (`two`) needs `lossy`
-    /// in the same run, of_plain and cpu_of_plain the scheme `min_rtt`. What is null cannot be
-    /// had: cpu_s in the world, or where the kernel alone carries the flow. What the machine lacks is an
-    /// object with `skipped` and the reason. docs/experiments.md explains each figure.
+    /// One object per scheme, congestion control and point; medians over --repetitions, means over
+    /// --seeds. of_ceiling is steady_mbps over what the links carry of TCP's payload. of_one
+    /// (`two`) needs `lossy` in the same run, of_plain and cpu_of_plain the scheme `min_rtt`. What
+    /// is null cannot be had: cpu_s in the world, or where the kernel alone carries the flow. What
+    /// the machine lacks is an object with `skipped` and the reason. docs/experiments.md explains
+    /// each figure.
     BulkLossy(bulk::BulkLossyArgs),
-    /// TCP to a drone that flies past four masts, over relays and without (FlowCode Table I, Fig. 6 and 7).
+    /// TCP to a drone that flies past four masts, over relays and without (FlowCode Table I, Fig. 6
+    /// and 7).
     ///
-    /// One flow of unlimited data over a flight's slot matrix: `fulmar` and `flowcode` by four relays on the ground
-    /// and four in the air, tcp_lrr over the best single link, min_rtt over four links. One object per region, scheme
-    /// and congestion control; docs/experiments.md explains each figure.
+    /// One flow of unlimited data over a flight's slot matrix: `fulmar` and `flowcode` by four
+    /// relays on the ground and four in the air, tcp_lrr over the best single link, min_rtt over
+    /// four links. One object per region, scheme and congestion control; docs/experiments.md
+    /// explains each figure.
     FlowcodeFlight(flowcode_flight::FlightArgs),
     /// TCP over four recorded Wi-Fi links at once, which fall silent together, without relays.
     ///
-    /// One flow of unlimited data from drone to station over windows of a recording of four access points and four moving
-    /// clients; `fulmar` and `flowcode` are coded tunnels, min_rtt one path at a time, kernel_mptcp (--emu) all
-    /// links, tcp_lrr and kernel_tcp the best link of the window. One object per window, scheme and congestion
-    /// control, and of all windows the medians. Without the recordings every object has `skipped` and the reason:
-    /// FULMAR_SHARED names the folder. docs/experiments.md explains each figure.
+    /// One flow of unlimited data from drone to station over windows of a recording of four access
+    /// points and four moving clients; `fulmar` and `flowcode` are coded tunnels, min_rtt one path
+    /// at a time, kernel_mptcp (--emu) all links, tcp_lrr and kernel_tcp the best link of the
+    /// window. One object per window, scheme and congestion control, and of all windows the
+    /// medians. Without the recordings every object has `skipped` and the reason: FULMAR_SHARED
+    /// names the folder. docs/experiments.md explains each figure.
     FlowcodeRecorded(bulk::flowcode_recorded::FlowcodeRecordedArgs),
     /// The better of two loss-free links dies silently, again and again, at any instant.
     ///
     /// control_excess_ms is over the surviving link's one-way delay.
     Failover(streams::failover::FailoverArgs),
-    /// TCP over two relays whose link comes and goes: each flow beside a CUBIC flow (ASRAN Table 1).
+    /// TCP over two relays whose link comes and goes: each flow beside a CUBIC flow (ASRAN Table
+    /// 1).
     ///
-    /// Outages are fitted to the paper's Fig. 1; with --sim there is only what a flow of constant rate sees
-    /// of them. One object per scheme and combination of the lists.
+    /// Outages are fitted to the paper's Fig. 1; with --sim there is only what a flow of constant
+    /// rate sees of them. One object per scheme and combination of the lists.
     AsranInstability(tcp_instability::AsranInstabilityArgs),
     /// The same with a third sender that fills the queue (ASRAN Table 2).
     AsranTraffic(tcp_instability::traffic::AsranTrafficArgs),
@@ -113,14 +121,15 @@ pub(crate) enum Experiment {
     Lifetime(interval::lifetime::LifetimeArgs),
     /// Congestion controls of the kernel's TCP over one lossy link, alone and beside a CUBIC flow.
     ///
-    /// A grid of loss, round-trip time and length of the queue. Figures are medians over the repetitions;
-    /// beside_mbps and beside_kept are those of the CUBIC flow beside.
+    /// A grid of loss, round-trip time and length of the queue. Figures are medians over the
+    /// repetitions; beside_mbps and beside_kept are those of the CUBIC flow beside.
     AsranLoss(tcp_loss::AsranLossArgs),
     /// In-order delay of messages that must all arrive, at 2, 5 and 10 % loss (LRT Fig. 5).
     ///
     /// Coded against retransmitted. One object per scheme, loss and combination of what is swept.
     LrtTcp(messages::LrtArgs),
-    /// In-order delay of messages that must all arrive, online code against block code (LRT Fig. 6).
+    /// In-order delay of messages that must all arrive, online code against block code (LRT Fig.
+    /// 6).
     ///
     /// Blocks are what comes in within 10 ms; 5 % loss.
     LrtBlock(messages::LrtArgs),

@@ -11,8 +11,8 @@ const LINKS: &str = "seconds = 1\n\
     [[link]]\nname = \"a\"\nbetween = [\"drone\", \"station\"]\nrate_mbps = 5\ndelay_ms = 10\n\
     [[link]]\nname = \"b\"\nbetween = [\"drone\", \"station\"]\nrate_mbps = 5\ndelay_ms = 20\n";
 
-/// The smallest run of each experiment in the world; those of the kernel's TCP and of real daemons alone
-/// have none.
+/// The smallest run of each experiment in the world; those of the kernel's TCP and of real daemons
+/// alone have none.
 const SMALLEST: [&str; 16] = [
     "conclone-target --sim --links thin,dear --messages 6000 --targets 0.99 --deadlines-ms 100 --schemes fulmar_target,fulmar,udp",
     "conclone-interval --sim --messages 4 --schemes fulmar,udp",

@@ -37,9 +37,11 @@ pub(crate) enum Model {
     Channel(ChannelArgs),
     /// ConClone, equations 15 and 16 (Table 1): moments of inertia with interfaces, kg·m².
     Inertia(InertiaArgs),
-    /// ConClone, equation 7 with outages: completion where connections are unstable, which the paper leaves open.
+    /// ConClone, equation 7 with outages: completion where connections are unstable, which the
+    /// paper leaves open.
     ///
-    /// Also tells which outages would explain the completion times that the paper measured, 110.44 and 68.17 s.
+    /// Also tells which outages would explain the completion times that the paper measured, 110.44
+    /// and 68.17 s.
     Outages(OutagesArgs),
 }
 
@@ -181,7 +183,8 @@ pub(crate) struct ChannelArgs {
     /// N_fr: frames of a packet.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) frames: u32,
-    /// h·p_tr: the signal at 1 m; unless given, so that 29 % of the packets are lost at 80 m, air to ground.
+    /// h·p_tr: the signal at 1 m; unless given, so that 29 % of the packets are lost at 80 m, air
+    /// to ground.
     #[arg(long, value_name = "SIGNAL", value_parser = positive)]
     pub(super) signal: Option<f64>,
     #[command(flatten)]
@@ -208,7 +211,8 @@ pub(crate) struct InertiaArgs {
     /// Interfaces.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) n: u32,
-    /// m_r: mass of a rotor with its motor, kilograms. The paper does not print it: 0.03 is fitted to its Table 1.
+    /// m_r: mass of a rotor with its motor, kilograms. The paper does not print it: 0.03 is fitted
+    /// to its Table 1.
     #[arg(long, default_value_t = 0.03, value_name = "KG", value_parser = positive)]
     pub(super) rotor_kg: f64,
     /// m_i: mass of an interface, kilograms.
@@ -251,7 +255,8 @@ pub(crate) struct OutagesArgs {
     /// Their mean length, seconds.
     #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = none_or_more)]
     pub(super) length_s: f64,
-    /// From one try to the next during an outage, seconds; unless said what a failure costs, k intervals.
+    /// From one try to the next during an outage, seconds; unless said what a failure costs, k
+    /// intervals.
     #[arg(long, value_name = "S", value_parser = none_or_more)]
     pub(super) retry_s: Option<f64>,
     #[command(flatten)]

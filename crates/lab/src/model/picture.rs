@@ -1,5 +1,5 @@
-//! The paper's pictures of its models, drawn from the equations: [ConClone Fig. 3], [ConClone Fig. 4],
-//! [ConClone Fig. 7] and [ConClone Fig. 8]. Dots are values that its text prints.
+//! The paper's pictures of its models, drawn from the equations: [ConClone Fig. 3], [ConClone Fig.
+//! 4], [ConClone Fig. 7] and [ConClone Fig. 8]. Dots are values that its text prints.
 
 use models::conclone::{self, channel, lifetime};
 

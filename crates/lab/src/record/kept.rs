@@ -3,8 +3,9 @@
 //! ```text
 //! DIR/conclone-fig5-lifetime.json   what it came to, under the key of what made it
 //! ```
-//! The key is a hash of the program, of what it is given, of the files that this names with all that lies beside them, and of the
-//! recordings: another build, a file that runs something else now, another table of rates or other recordings, and it is run again.
+//! The key is a hash of the program, of what it is given, of the files that this names with all
+//! that lies beside them, and of the recordings: another build, a file that runs something else
+//! now, another table of rates or other recordings, and it is run again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,8 @@ impl Kept {
         written.map_err(|error| format!("--resume: {error}"))
     }
 
-    /// Returns where what a file came to has its place: by the name of the file and that of its folder.
+    /// Returns where what a file came to has its place: by the name of the file and that of its
+    /// folder.
     fn place(&self, file: &Path) -> PathBuf {
         let last = |path: Option<&Path>| {
             path.and_then(Path::file_stem).unwrap_or_default().to_string_lossy().into_owned()

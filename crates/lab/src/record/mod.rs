@@ -1,5 +1,6 @@
 //! `fulmar-lab report FILE...`: runs a recorded experiment again and sets its figures beside the
-//! paper's, beside ours of when it was recorded, and beside what it must reach. With `--record` ours is recorded anew.
+//! paper's, beside ours of when it was recorded, and beside what it must reach. With `--record`
+//! ours is recorded anew.
 //!
 //! ```text
 //! mod      a file: what is run, what is looked at
@@ -41,18 +42,22 @@ pub(crate) struct ReportArgs {
     /// Files such as experiments/conclone/fig9-11-table2.toml.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write what comes into the files in place of what they have of ours, with the date and what made it.
+    /// Write what comes into the files in place of what they have of ours, with the date and what
+    /// made it.
     #[arg(long)]
     record: bool,
-    /// Run the parts that the files call quick, and leave out files that have none: a minute for all four papers. Figures of a part
-    /// are held against the paper's, and not against those of the file.
+    /// Run the parts that the files call quick, and leave out files that have none: a minute for
+    /// all four papers. Figures of a part are held against the paper's, and not against those of
+    /// the file.
     #[arg(long, conflicts_with = "record")]
     quick: bool,
-    /// Keep in this directory what each file came to, and do not run again what is there: a run that was cut off goes on where it
-    /// was. What another build left there, or a file that runs something else now, is run again; an INVALID run is not kept.
+    /// Keep in this directory what each file came to, and do not run again what is there: a run
+    /// that was cut off goes on where it was. What another build left there, or a file that runs
+    /// something else now, is run again; an INVALID run is not kept.
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
-    /// Files that are run at the same time, in virtual time: as many as there are processors unless said.
+    /// Files that are run at the same time, in virtual time: as many as there are processors unless
+    /// said.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Print one JSON object on stdout.
@@ -126,7 +131,8 @@ pub(crate) struct Figure {
     /// What it says of that.
     #[serde(default)]
     paper_is: PaperIs,
-    /// What it would be if there were nothing in the paper's claim: an interval that holds this and the paper's decides nothing.
+    /// What it would be if there were nothing in the paper's claim: an interval that holds this and
+    /// the paper's decides nothing.
     no_effect: Option<f64>,
     /// What we measured when the file was written.
     ours: Option<f64>,
@@ -134,7 +140,8 @@ pub(crate) struct Figure {
     at_most: Option<f64>,
     /// What it must reach.
     at_least: Option<f64>,
-    /// Why it does not: it is known, and is said each time, but is nothing new against the code. One that is reached is.
+    /// Why it does not: it is known, and is said each time, but is nothing new against the code.
+    /// One that is reached is.
     unreached: Option<String>,
 }
 
@@ -225,7 +232,8 @@ impl Record {
         self.quick.as_ref().is_some_and(|quick| !matches!(quick, Quick::Whole(false)))
     }
 
-    /// Tells whether what is run in a hurry is a part, whose figures are others than those of the file.
+    /// Tells whether what is run in a hurry is a part, whose figures are others than those of the
+    /// file.
     fn is_part(&self, is_quick: bool) -> bool {
         is_quick && matches!(self.quick, Some(Quick::Part(_)))
     }
@@ -280,7 +288,8 @@ mod tests {
         entries.map(|entry| entry.path()).filter(toml).collect()
     }
 
-    /// Schemes that no paper has: a paper's figure beside one of them compares two things under one name.
+    /// Schemes that no paper has: a paper's figure beside one of them compares two things under one
+    /// name.
     const OURS: [&str; 4] = ["fulmar", "min_rtt", "round_robin", "redundant"];
 
     /// Names what a file's figures can be of.

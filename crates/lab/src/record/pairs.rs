@@ -1,8 +1,10 @@
-//! What a table of paired runs comes to, which something else made: a simulator that is not there, or takes hours.
+//! What a table of paired runs comes to, which something else made: a simulator that is not there,
+//! or takes hours.
 //!
 //! ```text
 //! # a comment, if it is the first line
-//! algorithm,seed,mean_mbps        a line for each run: what ran, what both of a pair have in common, figures
+//! algorithm,seed,mean_mbps        a line for each run: what ran, what both of a pair have in
+//!                                 common, figures
 //! newreno,1,5.07
 //! asran,1,5.17
 //! ```
@@ -13,7 +15,8 @@
 //! t              difference ÷ (s(d) / √n)
 //! ratio          mean of own ÷ mean of base; its interval by drawing pairs anew
 //! jain           Jain's index of the two means, which restates the ratio
-//! decided_by     pairs that would tell such a difference from none in four of five cases: ((1.96 + 0.84) · s(d) ÷ difference)²
+//! decided_by     pairs that would tell such a difference from none in four of five cases: ((1.96 +
+//!                0.84) · s(d) ÷ difference)²
 //! ```
 
 use std::collections::BTreeMap;
@@ -28,7 +31,8 @@ use crate::statistics::{
     jain_index, mean, mean_interval, ratio_of_means, ratio_of_means_interval, standard_deviation,
 };
 
-/// Standard errors at which a difference counts, and how many more it must be away for that to be seen in four of five cases.
+/// Standard errors at which a difference counts, and how many more it must be away for that to be
+/// seen in four of five cases.
 const REACH: f64 = 1.96 + 0.84;
 
 /// Which table is read, and how.
@@ -194,7 +198,8 @@ mod tests {
         let results = results(&format!("{head}{lines}asran,9,100.0,2\n")).expect("a table");
         let [base, own] = &results[..] else { panic!("{results:?}") };
         assert_eq!((&base["mbps"], &base["ratio"]), (&json!(4.5), &Value::Null));
-        // Differences 2, 1, 2, 1, …: mean 1.5, deviation 0.5345, error 0.189; t of 7 degrees is 2.365.
+        // Differences 2, 1, 2, 1, …: mean 1.5, deviation 0.5345, error 0.189; t of 7 degrees is
+        // 2.365.
         assert_eq!((&own["pairs"], &own["ahead"], &own["runs"]), (&json!(8), &json!(8), &json!(9)));
         assert_eq!((&own["difference"], &own["ratio"]), (&json!(1.5), &json!(1.3333)));
         assert_eq!(own["t"], json!(7.937));

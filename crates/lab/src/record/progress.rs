@@ -1,7 +1,8 @@
 //! How far the files are, and how much is left.
 //!
 //! ```text
-//! weight   seconds that a file took when it was recorded; where it does not say, the mean of those that do
+//! weight   seconds that a file took when it was recorded; where it does not say, the mean of those
+//!          that do
 //! speed    weights of what has ended ÷ seconds that it took: how much faster this machine is
 //! left     the greater of: Σ (weight ÷ speed − seconds so far) ÷ jobs, and the longest single one
 //! ```

@@ -8,8 +8,8 @@ use crate::doubt::Doubtful;
 use crate::report::{Mode, field};
 use crate::statistics::{median, median_interval};
 
-/// What is said of a figure whose interval holds the paper's, of one whose does not, and of one whose holds as well that there is
-/// nothing in it.
+/// What is said of a figure whose interval holds the paper's, of one whose does not, and of one
+/// whose holds as well that there is nothing in it.
 pub(super) const AGREES: &str = "agrees";
 pub(super) const DIFFERS: &str = "differs";
 pub(super) const UNDECIDED: &str = "not decided";
@@ -30,7 +30,8 @@ pub(super) struct Row {
     pub(super) unreached: Option<String>,
     /// Whether the error could turn the verdict over.
     pub(super) in_doubt: bool,
-    /// Between which values it lies with 95 % confidence: that of the experiment, or the seeds' median; none below six seeds.
+    /// Between which values it lies with 95 % confidence: that of the experiment, or the seeds'
+    /// median; none below six seeds.
     pub(super) interval: Option<(f64, f64)>,
     /// Whether it agrees with the paper's.
     pub(super) verdict: String,
@@ -42,12 +43,14 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Interval {
     ends: (f64, f64),
-    /// What lies there: the figure itself, or the median of the seeds, which is not that of what they have together.
+    /// What lies there: the figure itself, or the median of the seeds, which is not that of what
+    /// they have together.
     of: f64,
 }
 
 impl Record {
-    /// Sets the figures of a run beside the recorded ones; those of a part, which are others, beside the paper's alone.
+    /// Sets the figures of a run beside the recorded ones; those of a part, which are others,
+    /// beside the paper's alone.
     pub(super) fn rows(&self, outcome: &Outcome, is_part: bool) -> Vec<Row> {
         let row = |figure: &Figure| {
             let row = figure.row(&outcome.results);
@@ -76,7 +79,8 @@ impl Row {
         !self.met && self.now.is_some() && self.unreached.is_some()
     }
 
-    /// Tells whether it is not as its file has it: it does not reach what it must, or does although the file says otherwise.
+    /// Tells whether it is not as its file has it: it does not reach what it must, or does although
+    /// the file says otherwise.
     pub(super) fn is_missed(&self) -> bool {
         !self.is_unreached() && (!self.met || self.unreached.is_some())
     }
@@ -123,7 +127,8 @@ impl Figure {
         }
     }
 
-    /// Returns between which values the figure lies: as the experiment says, or from those of the seeds or repetitions.
+    /// Returns between which values the figure lies: as the experiment says, or from those of the
+    /// seeds or repetitions.
     fn interval(&self, result: &Value) -> Option<Interval> {
         let told = field(result, &format!("{}_interval", self.key)).as_array();
         if let Some([low, high]) = told.map(Vec::as_slice) {
@@ -136,8 +141,8 @@ impl Figure {
         Some(Interval { ends: median_interval(&figures)?, of: median(&figures)? })
     }
 
-    /// Says whether a figure is the paper's, or on the side of it that the paper says. One figure without an interval tells how far
-    /// off it is, and no more.
+    /// Says whether a figure is the paper's, or on the side of it that the paper says. One figure
+    /// without an interval tells how far off it is, and no more.
     fn verdict(&self, paper: f64, now: f64, interval: Option<Interval>) -> String {
         let Some(Interval { ends: (low, high), of }) = interval else {
             return format!("{}, no interval", self.off(paper, now));

@@ -43,7 +43,8 @@ enum Event {
     Ended(Came),
 }
 
-/// Runs every file's experiment; true when every figure reaches what it must and is that of its file, and every file could be run.
+/// Runs every file's experiment; true when every figure reaches what it must and is that of its
+/// file, and every file could be run.
 pub(crate) fn report(args: &ReportArgs) -> Result<bool, Failure> {
     let files = open(args).map_err(Failure::Usage)?;
     if files.iter().any(|file| file.play.mode() == Mode::Emu) {
@@ -138,8 +139,8 @@ impl File {
         };
         let seconds = began.elapsed().as_secs_f64();
         let recordings = folder();
-        // Without recordings an experiment that plays them fails and names them, or says of its rows why they were skipped. What fails
-        // otherwise has failed.
+        // Without recordings an experiment that plays them fails and names them, or says of its
+        // rows why they were skipped. What fails otherwise has failed.
         let lacks =
             |why: &str| !recordings.is_dir() && why.contains(&recordings.display().to_string());
         let is_skipped = |row: &Value| row["skipped"].as_str().is_some_and(lacks);
@@ -252,7 +253,8 @@ impl All<'_> {
         self.settle(number, came)
     }
 
-    /// Writes what came into the file, where that is wanted, and prints what can be printed in the order of the files.
+    /// Writes what came into the file, where that is wanted, and prints what can be printed in the
+    /// order of the files.
     fn settle(&mut self, number: usize, came: Came) -> Result<(), String> {
         let file = &self.files[number];
         if let (true, Came::Out(outcome)) = (self.args.record, &came) {

@@ -250,7 +250,8 @@ fn state(sum: &Sum, is_part: bool) -> &'static str {
     }
 }
 
-/// Lists what is to be said against what came of a file; a figure that is written into it has not drifted.
+/// Lists what is to be said against what came of a file; a figure that is written into it has not
+/// drifted.
 fn against(outcome: &Outcome, rows: &[Row], is_written: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if !outcome.faults.is_empty() {

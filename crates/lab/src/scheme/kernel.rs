@@ -80,8 +80,8 @@ impl KernelTransport {
         }
     }
 
-    /// Returns what a stream's connection is, and under which congestion control; none for datagrams,
-    /// which connect nothing.
+    /// Returns what a stream's connection is, and under which congestion control; none for
+    /// datagrams, which connect nothing.
     pub(crate) const fn connection(self) -> Option<(Transport, &'static str)> {
         match self {
             Self::Udp => None,

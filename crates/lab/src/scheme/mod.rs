@@ -1,8 +1,9 @@
 //! The names of what is compared, spelled the same in every figure, table and file.
 //!
-//! Five kinds of things, a file each: sessions of Fulmar, the kernel's transports, tunnels of others, single
-//! TCP flows under a congestion control, and yardsticks that exist in the world only. What a kind is in each life stands
-//! with the kind; [`Scheme`] is any of them, for the command line.
+//! Five kinds of things, a file each: sessions of Fulmar, the kernel's transports, tunnels of
+//! others, single TCP flows under a congestion control, and yardsticks that exist in the world
+//! only. What a kind is in each life stands with the kind; [`Scheme`] is any of them, for the
+//! command line.
 
 mod congestion;
 mod kernel;

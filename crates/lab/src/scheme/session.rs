@@ -1,4 +1,5 @@
-//! What a session of Fulmar is, and where each stream enters it, under each scheme that runs on one.
+//! What a session of Fulmar is, and where each stream enters it, under each scheme that runs on
+//! one.
 
 use proto::select::{Copies, Order, Policy};
 use proto::{
@@ -123,7 +124,8 @@ impl SessionScheme {
 
     /// Returns the configuration of both ends' sessions.
     pub(crate) fn config(self) -> SessionConfig {
-        // Schemes that stand for other tools, or for a session without copies, are left as they were.
+        // Schemes that stand for other tools, or for a session without copies, are left as they
+        // were.
         let protect_control = match self {
             Self::Fulmar
             | Self::FulmarTarget(_)
@@ -189,7 +191,8 @@ impl SessionScheme {
         }
     }
 
-    /// Returns the lines of a daemon's `[transport]` that say the same as [`SessionScheme::config`].
+    /// Returns the lines of a daemon's `[transport]` that say the same as
+    /// [`SessionScheme::config`].
     pub(crate) const fn daemon_lines(self) -> &'static str {
         match self {
             Self::Fulmar | Self::FulmarTarget(_) | Self::FulmarBackup => "",
@@ -217,7 +220,8 @@ impl SessionScheme {
         matches!(self, Self::FulmarBackup) && link > 0
     }
 
-    /// Returns what a daemon's file says of copies in the section of an endpoint whose datagrams are all control.
+    /// Returns what a daemon's file says of copies in the section of an endpoint whose datagrams
+    /// are all control.
     pub(crate) fn daemon_copies(self) -> String {
         match (self, self.target()) {
             (_, Some(target)) => format!(

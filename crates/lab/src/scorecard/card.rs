@@ -1,4 +1,5 @@
-//! The card: a figure of each scene, point and scheme, with every seed; its file, whose lines are one figure each.
+//! The card: a figure of each scene, point and scheme, with every seed; its file, whose lines are
+//! one figure each.
 //!
 //! ```text
 //! scene.point.scheme.figure = [value of the first seed, value of the second, …]

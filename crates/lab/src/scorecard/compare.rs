@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! moved    |median now − median then| > the wider span of the seeds, and > a hair (figures)
-//! behind   an opponent's median is better than ours by more than both spans and a hair, in the same place
+//! behind   an opponent's median is better than ours by more than both spans and a hair, in the
+//!          same place
 //! ```
-//! An opponent that misses more control in that place is ahead in nothing there but misses and bytes; bytes are set against
-//! those of plain copies alone.
+//! An opponent that misses more control in that place is ahead in nothing there but misses and
+//! bytes; bytes are set against those of plain copies alone.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What the card has of a run: which keys of an experiment's result make a figure, which way is better, and how much of a
-//! change is none.
+//! What the card has of a run: which keys of an experiment's result make a figure, which way is
+//! better, and how much of a change is none.
 //!
 //! Not how it is measured: that is the experiments' affair.
 
@@ -17,7 +17,8 @@ pub(super) struct Figure {
     /// What that is divided by; nothing unless said.
     over: &'static [&'static str],
     fold: Fold,
-    /// Whether it is a delay of what was delivered: infinite where a result has the key, and nothing was.
+    /// Whether it is a delay of what was delivered: infinite where a result has the key, and
+    /// nothing was.
     of_delivered: bool,
     /// By how much it is multiplied, for its unit.
     times: f64,
@@ -105,7 +106,8 @@ pub(super) const BOTH_LIVE_AGE: Figure =
     Figure { parts: &["up.live_age_p99_ms", "down.live_age_p99_ms"], ..LIVE_AGE };
 pub(super) const DOWN_VIDEO: Figure = Figure { parts: &["down.video_share_250ms"], ..VIDEO };
 
-/// Messages of a target: missed of those of both directions, and for how much of the time the newest was too old.
+/// Messages of a target: missed of those of both directions, and for how much of the time the
+/// newest was too old.
 pub(super) const TARGET_MISSED: Figure =
     Figure { parts: &["miss_share"], ..Figure::percent("missed_pct") };
 pub(super) const STALE: Figure = Figure { parts: &["stale_share"], ..Figure::percent("stale_pct") };
@@ -170,7 +172,8 @@ pub(super) const EFFICIENCY: Figure = Figure {
 };
 
 impl Figure {
-    /// Returns the figure of a result; none where it has none. What was never delivered has an infinite delay.
+    /// Returns the figure of a result; none where it has none. What was never delivered has an
+    /// infinite delay.
     pub(super) fn of(&self, result: &Value) -> Option<f64> {
         let own = self.folded(self.parts, result)?;
         let over = if self.over.is_empty() { 1.0 } else { self.folded(self.over, result)? };

@@ -1,10 +1,12 @@
-//! `fulmar-lab scorecard`: what each scheme reaches in every scene, as one card; what moved between two of them.
+//! `fulmar-lab scorecard`: what each scheme reaches in every scene, as one card; what moved between
+//! two of them.
 //!
 //! ```text
 //! scenes → play (each with each seed, in virtual time) → card → its file, tables
 //!                                                        card, older card → compare → what moved
 //! ```
-//! The instrument by which the engine is changed. It measures nothing itself: scenes are experiments with parameters.
+//! The instrument by which the engine is changed. It measures nothing itself: scenes are
+//! experiments with parameters.
 
 mod card;
 mod compare;
@@ -36,7 +38,8 @@ const SEEDS_MAX: u64 = 1_000;
 /// The arguments of the scorecard.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ScorecardArgs {
-    /// Say which scenes there are, what each is for and the command that runs it by itself; play none.
+    /// Say which scenes there are, what each is for and the command that runs it by itself; play
+    /// none.
     #[arg(long, conflicts_with_all = ["card", "against", "out", "json"])]
     list: bool,
     /// Play these scenes alone.
@@ -48,14 +51,15 @@ pub(crate) struct ScorecardArgs {
     /// Runs at the same time; as many as there are processors unless said.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     jobs: Option<u64>,
-    /// Play our schemes alone, in about a third of the time; with a card, show and compare those alone.
+    /// Play our schemes alone, in about a third of the time; with a card, show and compare those
+    /// alone.
     #[arg(long)]
     ours: bool,
     /// Show the card in this file in place of playing one.
     #[arg(long, value_name = "FILE", conflicts_with = "jobs")]
     card: Option<PathBuf>,
-    /// Show what moved since the card in this file, by more than the span of the seeds of either: exit code 1 where
-    /// anything of ours is worse.
+    /// Show what moved since the card in this file, by more than the span of the seeds of either:
+    /// exit code 1 where anything of ours is worse.
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Show every figure that has another value: exit code 1 where there is one.

@@ -21,7 +21,8 @@ use crate::traces;
 
 /// How often is told how far the card is.
 const TOLD_EVERY: Duration = Duration::from_secs(3);
-/// How much later a fall begins with each seed, seconds: no multiple of anything that is sent or timed.
+/// How much later a fall begins with each seed, seconds: no multiple of anything that is sent or
+/// timed.
 const LATER_S: f64 = 0.317;
 /// When it begins with seed 1.
 const FALL_S: f64 = 10.0;
@@ -32,8 +33,8 @@ type Played = Result<Vec<(Key, f64)>, String>;
 /// Plays scenes with every seed.
 ///
 /// # Errors
-/// Names the scene and the seed that could not be played, and why; those that need recordings that are not there are
-/// left out of the card, which says so.
+/// Names the scene and the seed that could not be played, and why; those that need recordings that
+/// are not there are left out of the card, which says so.
 pub(super) fn play(
     scenes: &[&Scene],
     (first, last): (u64, u64),
@@ -78,7 +79,8 @@ pub(super) fn play(
     Ok(card)
 }
 
-/// Returns the words that run a scene by itself, as one would type them; seeds and `--json` may follow.
+/// Returns the words that run a scene by itself, as one would type them; seeds and `--json` may
+/// follow.
 pub(super) fn command(scene: &Scene) -> String {
     let schemes = scene.schemes;
     match &scene.what {
@@ -196,7 +198,8 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// Puts the seeds of each figure together, in the order of the first; what one of them lacks cannot be compared.
+/// Puts the seeds of each figure together, in the order of the first; what one of them lacks cannot
+/// be compared.
 fn together(by_seed: &[Vec<(Key, f64)>]) -> Vec<Cell> {
     let Some((first, others)) = by_seed.split_first() else { return Vec::new() };
     let cell = |(key, value): &(Key, f64)| {

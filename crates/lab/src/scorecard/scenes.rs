@@ -1,7 +1,8 @@
 //! The scenes of the card: each an experiment of the laboratory with parameters that keep it short.
 //!
-//! What a scene is for, in a line, stands in `about`; docs/scorecard.md says it at length. A rule of the engine that no scene
-//! shows is one that nobody can judge: whoever adds the one adds the other.
+//! What a scene is for, in a line, stands in `about`; docs/scorecard.md says it at length. A rule
+//! of the engine that no scene shows is one that nobody can judge: whoever adds the one adds the
+//! other.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,8 @@ pub(super) struct Scene {
 pub(super) enum What {
     /// Words for `fulmar-lab run`.
     Run(&'static str),
-    /// The same of falls, which no seed changes where nothing is lost: each begins a little later than the one before.
+    /// The same of falls, which no seed changes where nothing is lost: each begins a little later
+    /// than the one before.
     Fall(&'static str),
     /// The same over a set of recordings, which are not part of the project.
     Recorded { set: &'static str, words: &'static str },
@@ -68,7 +70,8 @@ impl File {
     }
 }
 
-/// Cases of the scheme `bound` of recorded links, and which case of the others each is the bound of.
+/// Cases of the scheme `bound` of recorded links, and which case of the others each is the bound
+/// of.
 pub(super) const BOUNDS: [(&str, &str); 2] = [("any_time", "alone"), ("edf_copies", "beside")];
 /// The name of the only point of a scene.
 pub(super) const ONLY_POINT: &str = "one";

@@ -1,4 +1,5 @@
-//! The card for people: a table for each scene, what moved between two cards, and where we are behind.
+//! The card for people: a table for each scene, what moved between two cards, and where we are
+//! behind.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +35,8 @@ pub(super) fn list() -> String {
     scenes::ALL.iter().map(of).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the cells that moved beyond the span of their seeds; all that have another value where they are asked for.
+/// Returns the cells that moved beyond the span of their seeds; all that have another value where
+/// they are asked for.
 pub(super) fn difference(difference: &Difference, all: bool) -> String {
     let is_shown = |moved: &&Moved| all || moved.verdict != Verdict::Within;
     let mut shown: Vec<&Moved> = difference.differing.iter().filter(is_shown).collect();

@@ -1,4 +1,5 @@
-//! Which links are able to carry something, and when: what a run may be expected to deliver follows.
+//! Which links are able to carry something, and when: what a run may be expected to deliver
+//! follows.
 //!
 //! The rules are cautious: a link that is not able may still carry everything.
 
@@ -24,8 +25,8 @@ const MOST_LAG: Duration = Duration::from_millis(200);
 const MOST_QUEUE: Duration = Duration::from_millis(300);
 /// A queue of less has no room for bursts.
 const LEAST_QUEUE: u64 = 15_000;
-/// How long after a hindrance a link counts as hindered: handshakes are tried every second at least,
-/// and an initiator that was turned away asks again after two.
+/// How long after a hindrance a link counts as hindered: handshakes are tried every second at
+/// least, and an initiator that was turned away asks again after two.
 pub(super) const SETTLED_AFTER: Duration = Duration::from_secs(6);
 
 /// A link that loses more need not bring a handshake through in two seconds.
@@ -41,7 +42,8 @@ pub(super) struct Abilities {
 /// A link that is able when it is not hindered.
 struct Able {
     number: usize,
-    /// What it carries whatever is said of it; nothing where it is a backup, which need not be tried often.
+    /// What it carries whatever is said of it; nothing where it is a backup, which need not be
+    /// tried often.
     carries: Option<Carries>,
     hindrances: Vec<Span>,
     /// Whether it loses next to nothing.
@@ -54,9 +56,10 @@ impl Abilities {
         Self::by(plan, hindrance)
     }
 
-    /// Finds what they would be if no link's rate ever fell. What an attacker sends, and the answers to it, take
-    /// a link's rate: that does not matter to one that is fast, and here it does. And a twin may take the key of
-    /// one that has to be silent while a link that has fallen drains.
+    /// Finds what they would be if no link's rate ever fell. What an attacker sends, and the
+    /// answers to it, take a link's rate: that does not matter to one that is fast, and here it
+    /// does. And a twin may take the key of one that has to be silent while a link that has fallen
+    /// drains.
     pub(super) fn but_for_falls(plan: &Plan) -> Self {
         Self::by(plan, |fault| match fault.kind {
             FaultKind::Fall(_) => Hindrance::None,
@@ -65,11 +68,11 @@ impl Abilities {
         })
     }
 
-    /// Tells whether one link was able to carry a tier, or just to be there where none is given, all the time
-    /// from `from` to `to`.
+    /// Tells whether one link was able to carry a tier, or just to be there where none is given,
+    /// all the time from `from` to `to`.
     ///
-    /// Of two daemons with one key the older stays for as long as it is not silent: while there are two, and
-    /// shortly after, a link must have been able since before the second came.
+    /// Of two daemons with one key the older stays for as long as it is not silent: while there are
+    /// two, and shortly after, a link must have been able since before the second came.
     pub(super) fn is_able(&self, tier: Option<Tier>, from: Instant, to: Instant) -> bool {
         self.ready(tier, from, to).next().is_some()
     }
@@ -92,8 +95,8 @@ impl Abilities {
         links.any(|link| link.hindrances.iter().all(apart))
     }
 
-    /// Tells whether a drone that started at `from` must have had an answer by `to`: over a link that
-    /// nothing but the start itself has touched lately.
+    /// Tells whether a drone that started at `from` must have had an answer by `to`: over a link
+    /// that nothing but the start itself has touched lately.
     pub(super) fn greets(&self, from: Instant, to: Instant) -> bool {
         let apart = |(begin, end): &Span| {
             *begin > to || *end + SETTLED_AFTER < from || *end == from || *end == Instant::ZERO

@@ -1,7 +1,7 @@
 //! An attacker on one link: it sees what arrives for a host there, and decides what the host gets.
 //!
-//! It holds no secret, but may know both public keys. What it learns on its link it uses on its link alone,
-//! under any source address.
+//! It holds no secret, but may know both public keys. What it learns on its link it uses on its
+//! link alone, under any source address.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,14 +20,15 @@ const INDEX: std::ops::Range<usize> = 1..5;
 const PLACES: [std::ops::Range<usize>; 3] = [INDEX, 5..9, 9..INITIATION_BYTES];
 /// Addresses that a flood comes from.
 const FLOOD_ADDRESSES: u64 = 100;
-/// A forged Cookie comes after this time, and the others at distances that grow: the first come before what
-/// is genuine, the last after it.
+/// A forged Cookie comes after this time, and the others at distances that grow: the first come
+/// before what is genuine, the last after it.
 const SOONEST: Duration = Duration::from_micros(10);
 
 /// What an attacker does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Attack {
-    /// Repeats a share of what it heard, up to this much later, from the address that it came from or from another.
+    /// Repeats a share of what it heard, up to this much later, from the address that it came from
+    /// or from another.
     Replay(f64, Duration, bool),
     /// Alters a bit of a share of the datagrams; the genuine one follows, or does not.
     Tamper(f64, Option<Duration>),
@@ -47,13 +48,13 @@ pub(super) enum Attack {
     Garbage(u64),
     /// Sends what looks like the beginning of handshakes, this many a second, from many addresses.
     Strangers(u64),
-    /// Lets altered copies of each datagram of a handshake come first, with codes that the public keys make;
-    /// the genuine one follows, or does not.
+    /// Lets altered copies of each datagram of a handshake come first, with codes that the public
+    /// keys make; the genuine one follows, or does not.
     Forge(Option<Duration>),
     /// Answers each Initiation with this many forged Cookies, whose codes the public keys make.
     Cookies(u32),
-    /// Begins handshakes with codes that the public keys make, so many a second: from a hundred addresses
-    /// of its own, or from the address of whoever it hears.
+    /// Begins handshakes with codes that the public keys make, so many a second: from a hundred
+    /// addresses of its own, or from the address of whoever it hears.
     Flood(u64, bool),
 }
 
@@ -119,7 +120,8 @@ impl Attack {
         }
     }
 
-    /// Tells whether it uses up what another's address may ask for: that is felt where there is no other address.
+    /// Tells whether it uses up what another's address may ask for: that is felt where there is no
+    /// other address.
     pub(super) fn is_spoofed(self) -> bool {
         matches!(self, Self::Flood(_, true))
     }

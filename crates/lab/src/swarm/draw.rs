@@ -17,7 +17,8 @@ pub(super) fn moment(rng: &mut Rng, within: Duration) -> Instant {
     Instant::from_millis(rng.below(within.as_millis()))
 }
 
-/// Draws a stretch that begins within the first `within` of a run and lasts 50 ms to as long as that.
+/// Draws a stretch that begins within the first `within` of a run and lasts 50 ms to as long as
+/// that.
 pub(super) fn span(rng: &mut Rng, within: Duration) -> (Instant, Instant) {
     let begin = moment(rng, within);
     let millis = log_uniform(rng, 50.0, within.as_millis() as f64);

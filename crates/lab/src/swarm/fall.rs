@@ -1,7 +1,9 @@
-//! Falls: the rate of a link that was fast becomes a few kilobits per second for a while, as at the edge of a cell.
+//! Falls: the rate of a link that was fast becomes a few kilobits per second for a while, as at the
+//! edge of a cell.
 //!
-//! A part of its own, drawn from random streams of its own: what else a seed draws is what it was before there
-//! were falls, but for the commands, which go on until the links have been fast again for a while.
+//! A part of its own, drawn from random streams of its own: what else a seed draws is what it was
+//! before there were falls, but for the commands, which go on until the links have been fast again
+//! for a while.
 
 use core::fmt;
 
@@ -14,7 +16,8 @@ use super::{DRONE, STATION};
 
 /// Links have numbers below this.
 const LINKS: usize = 9;
-/// No link falls before this: the session is there as a rule, and thin links from the beginning are links too.
+/// No link falls before this: the session is there as a rule, and thin links from the beginning are
+/// links too.
 const NOT_BEFORE: Duration = Duration::from_secs(4);
 /// The least and the highest rate of a link that has fallen, in kbit/s.
 const KBPS: (f64, f64) = (2.0, 500.0);
@@ -37,7 +40,8 @@ pub(super) struct Dip {
     pub(super) rate: Rate,
 }
 
-/// Draws the falls of a seed whose applications send for `traffic`, of any link that it may have, and of `edge` always.
+/// Draws the falls of a seed whose applications send for `traffic`, of any link that it may have,
+/// and of `edge` always.
 pub(super) fn draw(seed: u64, traffic: Duration, edge: usize, rng: &mut Rng) -> Vec<Fault> {
     let together = rng.chance(0.8).then(|| draw_spans(traffic, rng));
     let host = match rng.below(20) {

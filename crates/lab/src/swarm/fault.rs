@@ -20,7 +20,8 @@ const LONGEST_FLOOD_S: f64 = 10.0;
 const SHORTEST_SIEGE_S: f64 = 2.5;
 /// How long a daemon that restarts during an attack is down at most.
 const LONGEST_RESTART_S: f64 = 1.0;
-/// When a second daemon with the drone's key starts at the earliest: the first has a session by then.
+/// When a second daemon with the drone's key starts at the earliest: the first has a session by
+/// then.
 const TWIN_NOT_BEFORE: Duration = Duration::from_millis(6_500);
 /// How long it lives at least: it asks again after two seconds.
 const TWIN_LIVES: Duration = Duration::from_secs(6);
@@ -130,8 +131,8 @@ impl Fault {
         }
     }
 
-    /// Draws what somebody who knows both public keys does, and often a restart meanwhile; the attacker's
-    /// link is not drawn here.
+    /// Draws what somebody who knows both public keys does, and often a restart meanwhile; the
+    /// attacker's link is not drawn here.
     pub(super) fn draw_siege(traffic: Duration, rng: &mut Rng) -> Vec<Self> {
         let (attack, host) = Attack::draw_with_keys(rng);
         let begin = if rng.chance(0.6) { Instant::ZERO } else { moment(rng, traffic) };

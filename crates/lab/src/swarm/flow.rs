@@ -1,4 +1,5 @@
-//! What the applications of a swarm's run hand in: one flow, its rhythm, and packets that say who they are.
+//! What the applications of a swarm's run hand in: one flow, its rhythm, and packets that say who
+//! they are.
 
 use core::fmt;
 use std::net::Ipv4Addr;
@@ -96,7 +97,8 @@ impl Flow {
         }
     }
 
-    /// Draws what a pilot's hand or an autopilot sends all the time, which a thin link may not carry.
+    /// Draws what a pilot's hand or an autopilot sends all the time, which a thin link may not
+    /// carry.
     pub(super) fn draw_steady(from: usize, traffic: Duration, rng: &mut Rng) -> Self {
         let kind = pick(
             rng,

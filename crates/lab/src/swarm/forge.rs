@@ -1,5 +1,6 @@
-//! What can be made of handshakes by somebody who sees a link, knows both public keys and holds no secret:
-//! every code that a peer makes, with a key that needs no secret in the place of the shared one.
+//! What can be made of handshakes by somebody who sees a link, knows both public keys and holds no
+//! secret: every code that a peer makes, with a key that needs no secret in the place of the shared
+//! one.
 //!
 //! Written from specs/wire.md §4, not from the code: an attacker has no more than that.
 

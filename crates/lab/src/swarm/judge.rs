@@ -1,5 +1,5 @@
-//! The judge of a swarm's run: knows what was handed in, sees what is delivered and told, on the world's
-//! clock, and says what must not be.
+//! The judge of a swarm's run: knows what was handed in, sees what is delivered and told, on the
+//! world's clock, and says what must not be.
 
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,11 +21,12 @@ use super::{DRONE, HOSTS, STATION, TWIN};
 const AGE_TOLERANCE: Duration = Duration::from_millis(5);
 /// A path that was silent for longer is not active where it is probed every second or more often …
 const SILENT_BEYOND: Duration = Duration::from_secs(8);
-/// … unless that is less than so many of its round-trip times: at a kilobit per second they are seconds; or than half of them,
-/// and as many of their variations: before that nothing is overdue [RFC 9002 §6.2.1].
+/// … unless that is less than so many of its round-trip times: at a kilobit per second they are
+/// seconds; or than half of them, and as many of their variations: before that nothing is overdue
+/// [RFC 9002 §6.2.1].
 const SILENT_ROUNDS: u32 = 4;
-/// Nor may all paths be suspected for longer while a link is able: a queue that grows by more than the
-/// usual round-trip time cannot be told from silence until it answers.
+/// Nor may all paths be suspected for longer while a link is able: a queue that grows by more than
+/// the usual round-trip time cannot be told from silence until it answers.
 const SUSPECTED_BEYOND: Duration = Duration::from_millis(500);
 /// The longest interval of probes that the rule above looks at.
 const PROBED_EVERY: Duration = Duration::from_secs(1);
@@ -74,7 +75,7 @@ pub(super) enum Rule {
     Connected,
     /// A drone that starts with a link that works is connected soon.
     Greeted,
-    /// A second daemon with the drone's key is turned away: both ends say so, the first does not feel it.
+    /// A second daemon with the drone's key is turned away; both ends say so, the first feels none.
     Contested,
     /// While a link is able, messages without a deadline arrive.
     Lost,
@@ -103,8 +104,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// One life of a session at one host: how often the daemon was started, which session, how often that one
-/// began anew.
+/// One life of a session at one host: starts of the daemon, which session, how often it began anew.
 type Epoch = (u32, SessionId, u32);
 
 /// A packet that was handed in.
@@ -140,7 +140,7 @@ pub(super) struct Judge<'a> {
     is_active: [bool; HOSTS],
     /// When the drone was started, until it is known to have been greeted.
     started: Option<Instant>,
-    /// Whether the station, and the second daemon with the drone's key, have said that there are two.
+    /// Whether the station, and the second daemon with the drone's key, have said so.
     said_contested: [bool; 2],
     handed_in: [VecDeque<(Instant, u64)>; HOSTS],
     sent: [VecDeque<(Instant, u64)>; HOSTS],

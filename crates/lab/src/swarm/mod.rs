@@ -1,11 +1,12 @@
-//! The swarm: runs of sessions in the world over links, faults, attackers and traffic that a seed draws,
-//! both ends judged all the time.
+//! The swarm: runs of sessions in the world over links, faults, attackers and traffic that a seed
+//! draws, both ends judged all the time.
 //!
 //! ```text
 //! seed → Plan (links, faults, flows, configurations) → Run (world, applications, attackers) → Judge
 //! a finding → shrink: parts left out one at a time → `fulmar-lab swarm --seed N --without …`
 //! ```
-//! Figures are not its affair: what it looks for must not be at all. docs/swarm.md says how it is used.
+//! Figures are not its affair: what it looks for must not be at all. docs/swarm.md says how it is
+//! used.
 
 mod able;
 mod attack;
@@ -107,7 +108,8 @@ pub(crate) fn run_command(args: &SwarmArgs) -> Result<ExitCode, Failure> {
 fn unknown_part(seed: u64, parts: &[Part]) -> Option<Part> {
     let plan = Plan::draw(seed);
     let mut known = plan.parts();
-    // A siege of one address has left links out, which are there without it; falls may have left out flows as well.
+    // A siege of one address has left links out, which are there without it; falls may have left
+    // out flows as well.
     let added: Vec<Part> =
         parts.iter().copied().filter(|part| matches!(part, Part::Siege | Part::Falls)).collect();
     known.extend(plan.without(&added).parts());

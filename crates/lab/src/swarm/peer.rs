@@ -69,7 +69,8 @@ impl Peer {
         }
     }
 
-    /// Lets the attackers from `first` on have their way with a datagram, then hands it to the endpoint.
+    /// Lets the attackers from `first` on have their way with a datagram, then hands it to the
+    /// endpoint.
     fn pass(&mut self, now: Instant, interface: usize, to: SocketAddr, first: usize, it: Forged) {
         let next = (first..self.attackers.len())
             .find(|index| self.attackers[*index].interface == interface);

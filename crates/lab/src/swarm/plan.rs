@@ -1,7 +1,8 @@
-//! The plan of a run: everything that its seed decides, in parts that can be left out one at a time.
+//! The plan of a run: everything that its seed decides, in parts that can be left out one at a
+//! time.
 //!
-//! Each part draws from a stream of random numbers of its own, and links, faults and flows keep their
-//! numbers whatever is left out: what remains is what it was.
+//! Each part draws from a stream of random numbers of its own, and links, faults and flows keep
+//! their numbers whatever is left out: what remains is what it was.
 
 use core::fmt;
 use core::str::FromStr;
@@ -295,7 +296,8 @@ impl Plan {
         self.links.iter().position(|(number, _)| *number == link)
     }
 
-    /// Returns the second daemon with the drone's key: the place of its fault, when it lives, its link.
+    /// Returns the second daemon with the drone's key: the place of its fault, when it lives, its
+    /// link.
     pub(super) fn twin(&self) -> Option<(usize, Span, Link)> {
         self.faults.iter().enumerate().find_map(|(place, (_, fault))| match fault.kind {
             FaultKind::Twin(link) => Some((place, fault.span, link)),

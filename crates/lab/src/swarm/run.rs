@@ -283,7 +283,8 @@ fn say(plan: &Plan, said: &Use, driver: &mut Driver, now: Instant) {
     }
 }
 
-/// Makes the attackers before a host; those that are there from the beginning see the first datagram.
+/// Makes the attackers before a host; those that are there from the beginning see the first
+/// datagram.
 fn attackers(plan: &Plan, host: usize, start: Instant) -> Vec<Attacker> {
     let identity = Identity { seed: plan.seed, ..Identity::default() };
     let keys = ["drone", "station"].map(|name| identity.public(name));

@@ -1,15 +1,20 @@
-//! The judge of falls: a link that was fast and has become slow carries what it can, and what it can is enough for
-//! the newest command.
+//! The judge of falls: a link that was fast and has become slow carries what it can, and what it
+//! can is enough for the newest command.
 //!
 //! ```text
-//! fit      the link is able but for its fall, and behind what may stand before it the largest control packet
-//!          arrives in time: (3 control datagrams [+ 2 full ones where there is more than control]) / rate
-//! known    begin of the fall, or end of being too slow, + 0.5 s + two round trips: so long may a sender go on as before
-//! drained  when the last that had entered the hop by then is there, in both directions, but no more than what had
-//!          entered it before the fall and what plain copies of everything have put in since [+ one window where
-//!          there is more than control, and three times as long after `known`: it is halved once a round trip]
-//! silent   time after that, or with the hop empty, in which commands wait that are not too old, and no control arrives
-//!        ≤ 0.5 s (1 s where there is more than control) + a round trip + 2 datagrams / rate [+ queue / rate where a sender may fill it]
+//! fit      the link is able but for its fall, and behind what may stand before it the largest
+//!          control packet arrives in time: (3 control datagrams [+ 2 full ones where there is more
+//!          than control]) / rate
+//! known    begin of the fall, or end of being too slow, + 0.5 s + two round trips: so long may a
+//!          sender go on as before
+//! drained  when the last that had entered the hop by then is there, in both directions, but no
+//!          more than what had entered it before the fall and what plain copies of everything have
+//!          put in since [+ one window where there is more than control, and three times as long
+//!          after `known`: it is halved once a round trip]
+//! silent   time after that, or with the hop empty, in which commands wait that are not too old,
+//!          and no control arrives
+//!        ≤ 0.5 s (1 s where there is more than control) + a round trip + 2 datagrams / rate [+
+//!        queue / rate where a sender may fill it]
 //!          (four times that where the link loses)
 //! ```
 //! What a hop holds is not believed but seen: the world says when what enters a link arrives.
@@ -35,16 +40,17 @@ use super::peer::Said;
 use super::plan::{Link, Plan};
 use super::{DRONE, HOSTS, STATION};
 
-/// How long after a fall, beyond two round trips, a sender may go on as before: what it hears still comes from
-/// before the fall, and one late answer is no silence.
+/// How long after a fall, beyond two round trips, a sender may go on as before: what it hears still
+/// comes from before the fall, and one late answer is no silence.
 const UNKNOWN_FOR: Duration = Duration::from_millis(500);
 /// The queue that a sender of more than control may keep at a hop.
 const OWN_QUEUE: Duration = Duration::from_millis(100);
-/// How many times as long as the hop takes to drain it may be full where there is more than control: a sender that
-/// sees the queue a round trip later, and halves what is under way once a round trip, needs so long.
+/// How many times as long as the hop takes to drain it may be full where there is more than
+/// control: a sender that sees the queue a round trip later, and halves what is under way once a
+/// round trip, needs so long.
 const DRAINS: u32 = 3;
-/// The silence that needs no reason: what a plain program's copies may be ahead by. It is twice that where there is
-/// more than control, which may come in bursts.
+/// The silence that needs no reason: what a plain program's copies may be ahead by. It is twice
+/// that where there is more than control, which may come in bursts.
 const MARGIN: Duration = Duration::from_millis(500);
 /// The time in which a command must be there.
 const IN_TIME: Duration = Policy::DECLARED.ttl;
@@ -56,7 +62,8 @@ const CONTROL_DATAGRAM: usize = 600;
 const HEADERS: usize = 100;
 /// The least that a datagram takes of something larger.
 const PIECE: usize = 1_000;
-/// Control datagrams that must fit into [`IN_TIME`]: one in transmission, one of the other tiers of control, our own.
+/// Control datagrams that must fit into [`IN_TIME`]: one in transmission, one of the other tiers of
+/// control, our own.
 const CONTROL_FITS: u32 = 3;
 /// Full datagrams that must fit beside them where there is more than control: no window is smaller.
 const FULL_FITS: u32 = 2;
@@ -68,7 +75,8 @@ pub(super) struct Silence<'a> {
     plan: &'a Plan,
     abilities: Abilities,
     links: Vec<Fallen<'a>>,
-    /// Commands that were handed in and have not come, by the sender: which, and until when they are good.
+    /// Commands that were handed in and have not come, by the sender: which, and until when they
+    /// are good.
     awaited: [BTreeMap<(usize, u32), Instant>; HOSTS],
     looked_at: Instant,
     seen: Rc<RefCell<Vec<Arrival>>>,
@@ -77,8 +85,8 @@ pub(super) struct Silence<'a> {
     has_more: bool,
     /// Whether no sender may fill a queue.
     is_bounded: bool,
-    /// What plain copies of all that was handed in would have put into each link so far, headers and
-    /// acknowledgements with it, by the host that puts it in.
+    /// What plain copies of all that was handed in would have put into each link so far, headers
+    /// and acknowledgements with it, by the host that puts it in.
     plain_bytes: [u64; HOSTS],
 }
 
@@ -103,11 +111,11 @@ struct Fallen<'a> {
     arrived: Instant,
     /// What plain copies had put into it then.
     plain_bytes: [u64; HOSTS],
-    /// When what had entered it by the time at which a sender must have known has arrived, but no later than if
-    /// the senders had done nothing worse than plain copies.
+    /// When what had entered it by the time at which a sender must have known has arrived, but no
+    /// later than if the senders had done nothing worse than plain copies.
     drained: Instant,
-    /// How long nothing has come from each host that should have come over it, and the most that this may be: as
-    /// slow as the link was at any time meanwhile.
+    /// How long nothing has come from each host that should have come over it, and the most that
+    /// this may be: as slow as the link was at any time meanwhile.
     quiet: [(Duration, Duration); HOSTS],
 }
 
@@ -246,7 +254,8 @@ impl<'a> Fallen<'a> {
         })
     }
 
-    /// Notes when it was upset, and what is in it that may be: of a link that is too slow, or not able, anything.
+    /// Notes when it was upset, and what is in it that may be: of a link that is too slow, or not
+    /// able, anything.
     fn note(
         &mut self,
         since: Instant,

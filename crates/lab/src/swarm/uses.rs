@@ -1,5 +1,5 @@
-//! What the operator of a swarm's run says of the drone's links: what each may carry, which is a backup, and when
-//! that changes.
+//! What the operator of a swarm's run says of the drone's links: what each may carry, which is a
+//! backup, and when that changes.
 
 use core::fmt;
 
@@ -26,7 +26,8 @@ pub(super) struct Use {
     pub(super) usage: PathUse,
 }
 
-/// Draws what is said of so many links, in the order of time, in a run in which applications send for `traffic`.
+/// Draws what is said of so many links, in the order of time, in a run in which applications send
+/// for `traffic`.
 pub(super) fn draw(seed: u64, links: usize, traffic: Duration) -> Vec<Use> {
     if !Rng::stream(seed, "uses").chance(SHARE) {
         return Vec::new();

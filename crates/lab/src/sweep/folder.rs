@@ -5,8 +5,8 @@
 //! points/000012-seed-7.parquet  what a point came to with a seed: whole, or not there
 //! failed/000012-seed-7.json     why one failed; it is tried again by the next run
 //! ```
-//! Several processes, on several machines, may write into one folder: each file is written under a name of its own first,
-//! and is on the disk before it gets its place.
+//! Several processes, on several machines, may write into one folder: each file is written under a
+//! name of its own first, and is on the disk before it gets its place.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

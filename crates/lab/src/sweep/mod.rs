@@ -1,13 +1,15 @@
-//! `fulmar-lab sweep`: the experiment of a file at many points and with many seeds, on all processors of a machine, or on
-//! a share of the machines of a cluster.
+//! `fulmar-lab sweep`: the experiment of a file at many points and with many seeds, on all
+//! processors of a machine, or on a share of the machines of a cluster.
 //!
 //! ```text
 //! plan      what is run: points, seeds, schemes; the hash that stands in every result
-//! folder    where results go: a file for each point and seed, whole or not there; what is done already
+//! folder    where results go: a file for each point and seed, whole or not there; what is done
+//!           already
 //! table     results as Parquet
 //! run       the tasks, on threads
 //! ```
-//! The same file, `over` and seeds give the same tasks under the same numbers everywhere, and each the same bytes.
+//! The same file, `over` and seeds give the same tasks under the same numbers everywhere, and each
+//! the same bytes.
 
 mod folder;
 mod plan;
@@ -35,19 +37,21 @@ use sys::print::{print, tell};
 /// The arguments of a sweep.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// The experiment, as docs/experiments.md describes it; its `[[sweep]]` is run too. Or the sweep.json of a folder of results,
-    /// which holds all that is needed to run the same sweep where the files are not.
+    /// The experiment, as docs/experiments.md describes it; its `[[sweep]]` is run too. Or the
+    /// sweep.json of a folder of results, which holds all that is needed to run the same sweep
+    /// where the files are not.
     #[arg(value_name = "FILE.toml|sweep.json")]
     file: PathBuf,
-    /// Where results go: sweep.json says what was run, points/ has a Parquet file for each point and seed, failed/ why one
-    /// failed. What is there already is not run again.
+    /// Where results go: sweep.json says what was run, points/ has a Parquet file for each point
+    /// and seed, failed/ why one failed. What is there already is not run again.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// A key of the file and its values, as KEY=[VALUE, ...]: link.lte.loss=[0, 0.05]. Of several, every combination is run; they
-    /// go before what the file says of the same key.
+    /// A key of the file and its values, as KEY=[VALUE, ...]: link.lte.loss=[0, 0.05]. Of several,
+    /// every combination is run; they go before what the file says of the same key.
     #[arg(long, value_name = "KEY=[VALUE,...]", value_parser = parse_over)]
     over: Vec<(String, Vec<Scalar>)>,
-    /// Points one by one, in place of combinations: a file with a JSON object {"KEY": VALUE, ...} on each line.
+    /// Points one by one, in place of combinations: a file with a JSON object {"KEY": VALUE, ...}
+    /// on each line.
     #[arg(long, value_name = "FILE.jsonl", conflicts_with = "over")]
     points: Option<PathBuf>,
     /// Seeds; those of the file, else 1.
@@ -56,8 +60,8 @@ pub(crate) struct SweepArgs {
     /// Schemes to run at every point, separated by commas; those of the file unless said.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     schemes: Vec<Scheme>,
-    /// Run one share of the tasks: 3/100 is the third of a hundred. Shares may run anywhere, at any time, into one folder or into
-    /// folders of their own that are put together afterwards.
+    /// Run one share of the tasks: 3/100 is the third of a hundred. Shares may run anywhere, at any
+    /// time, into one folder or into folders of their own that are put together afterwards.
     #[arg(long, value_name = "I/N", value_parser = parse_shard, default_value = "1/1")]
     shard: (u64, u64),
     /// Tasks that run at the same time; as many as there are processors unless said.

@@ -81,10 +81,12 @@ impl Plan {
         Self::of_description(&description).map_err(|what| format!("{shown}: {what}"))
     }
 
-    /// Makes the plan of a description that [`Plan::description`] gave, with texts in place of files.
+    /// Makes the plan of a description that [`Plan::description`] gave, with texts in place of
+    /// files.
     ///
     /// # Errors
-    /// As [`Plan::open`]; when other code made the description, or what comes of it has another hash.
+    /// As [`Plan::open`]; when other code made the description, or what comes of it has another
+    /// hash.
     pub(crate) fn of_description(description: &Value) -> Result<Self, String> {
         let code = description["code"].as_str().unwrap_or_default();
         if code != CODE {
@@ -197,8 +199,8 @@ impl Plan {
         self.study.run(task.point as usize, (task.seed, task.seed))
     }
 
-    /// Runs a point, or all of them, with a seed or with all, whose samples are pooled; returns the figures of each point, an
-    /// object for each scheme.
+    /// Runs a point, or all of them, with a seed or with all, whose samples are pooled; returns the
+    /// figures of each point, an object for each scheme.
     ///
     /// # Errors
     /// As [`Plan::run`].
@@ -362,7 +364,8 @@ fn to_json(value: &Scalar) -> Value {
     }
 }
 
-/// Writes what varies as a list of points, or as a list of keys and values, whose order is that of points.
+/// Writes what varies as a list of points, or as a list of keys and values, whose order is that of
+/// points.
 fn over_to_json(over: &Over) -> Value {
     match over {
         Over::Product(sweeps) => {

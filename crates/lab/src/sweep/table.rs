@@ -1,7 +1,8 @@
 //! Results as Parquet: a row for each scheme, a column for each figure.
 //!
-//! Columns of objects within a result are called as in the table (`up.lost`). A figure is a double, whatever it counts, so that
-//! files of all points have the same columns; what cannot be had is null.
+//! Columns of objects within a result are called as in the table (`up.lost`). A figure is a double,
+//! whatever it counts, so that files of all points have the same columns; what cannot be had is
+//! null.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

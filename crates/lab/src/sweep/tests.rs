@@ -1,4 +1,5 @@
-//! Claims about sweeps: the same tasks and bytes everywhere, nothing done twice, nothing half written.
+//! Claims about sweeps: the same tasks and bytes everywhere, nothing done twice, nothing half
+//! written.
 
 use std::path::{Path, PathBuf};
 

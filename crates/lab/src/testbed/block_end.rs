@@ -8,9 +8,9 @@
 //!                  acknowledgement, then the one that has had none yet, then in turn
 //! ACK              everything below, in order; and the block that a repair symbol found complete
 //! ```
-//! Of its block-based scheme the paper gives the first line only; the rest makes it a fair opponent. The
-//! sender is told the links' round-trip time. The code is `coding`'s window code with the block as its
-//! window.
+//! Of its block-based scheme the paper gives the first line only; the rest makes it a fair
+//! opponent. The sender is told the links' round-trip time. The code is `coding`'s window code with
+//! the block as its window.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};

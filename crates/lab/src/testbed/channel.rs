@@ -133,8 +133,8 @@ impl Outlet {
 }
 
 impl Inlet {
-    /// Sends an answer to where the messages come from, on a channel that is not otherwise sent on from
-    /// here; what cannot be sent is lost.
+    /// Sends an answer to where the messages come from, on a channel that is not otherwise sent on
+    /// from here; what cannot be sent is lost.
     pub(crate) fn answer(&mut self, message: &[u8]) {
         let _ = match self {
             Self::Datagrams(socket) => socket.send(message).map(drop),

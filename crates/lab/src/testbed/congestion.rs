@@ -1,7 +1,7 @@
 //! The congestion controls of a run, by the names that the kernel knows them by.
 //!
-//! ASRAN's flavours are registered while the value lives, under names that neither another run nor an
-//! installed copy uses; the others are the kernel's own.
+//! ASRAN's flavours are registered while the value lives, under names that neither another run nor
+//! an installed copy uses; the others are the kernel's own.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Two fulmar daemons on a copy of the links, and relays between them where there are any: their files, their
-//! processes, their end.
+//! Two fulmar daemons on a copy of the links, and relays between them where there are any: their
+//! files, their processes, their end.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -26,8 +26,8 @@ pub(crate) const MAVLINK_PORT: u16 = 14_550;
 pub(crate) const LIVE_PORT: u16 = 14_801;
 /// Port of the local endpoint of messages.
 pub(crate) const MESSAGES_PORT: u16 = 14_802;
-/// Port of the local MAVLink endpoint of telemetry: one of its own, for an endpoint gives all that comes to each of its
-/// applications.
+/// Port of the local MAVLink endpoint of telemetry: one of its own, for an endpoint gives all that
+/// comes to each of its applications.
 pub(crate) const TELEMETRY_PORT: u16 = 14_803;
 /// Port of the daemons on the links.
 const LINK_PORT: u16 = 14_700;

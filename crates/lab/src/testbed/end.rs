@@ -66,8 +66,8 @@ impl End {
         Ok(places.ordered(at_station, at_drone))
     }
 
-    /// Makes both ends of connections over every link, in the order of the scenario's hosts; their timeout is at least
-    /// `rto_min` above the smoothed round trip.
+    /// Makes both ends of connections over every link, in the order of the scenario's hosts; their
+    /// timeout is at least `rto_min` above the smoothed round trip.
     ///
     /// # Errors
     /// When the scenario lacks the hosts.

@@ -38,8 +38,8 @@ impl<'a> IdealArq<'a> {
         Some(delivery.at)
     }
 
-    /// Returns when the loss of what was sent at `at` is known: after the round-trip time of the link
-    /// without any queue.
+    /// Returns when the loss of what was sent at `at` is known: after the round-trip time of the
+    /// link without any queue.
     pub(crate) fn knows_at(&self, at: Instant) -> Instant {
         let round_trip = self.link.up.delay_at(at) + self.link.down.delay_at(at);
         at + round_trip.max(ROUND_TRIP_MIN)

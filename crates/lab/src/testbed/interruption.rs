@@ -1,7 +1,7 @@
 //! Ends a run in good order when the program is asked to stop.
 //!
-//! The program is process 1 of its process namespace, and signals do not end that one unless it handles
-//! them; and daemons, keys and links must go when the run does.
+//! The program is process 1 of its process namespace, and signals do not end that one unless it
+//! handles them; and daemons, keys and links must go when the run does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,7 +1,9 @@
-//! kcptun between the two hosts, over the first link: it takes TCP connections at the drone, carries them
-//! over KCP with block codes, and connects to the station's application at the other end.
+//! kcptun between the two hosts, over the first link: it takes TCP connections at the drone,
+//! carries them over KCP with block codes, and connects to the station's application at the other
+//! end.
 //!
-//! As it comes, but without compression, which would tell more about the payload than about the link.
+//! As it comes, but without compression, which would tell more about the payload than about the
+//! link.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -57,7 +57,8 @@ pub(crate) fn connect(
     Ok((channels, listeners))
 }
 
-/// Says what this machine lacks for a transport under a congestion control; none where it lacks nothing.
+/// Says what this machine lacks for a transport under a congestion control; none where it lacks
+/// nothing.
 pub(crate) fn lacks(transport: Transport, congestion: &str) -> Option<String> {
     let at = (Ipv4Addr::LOCALHOST, 0).into();
     listen(transport, congestion, at).err().map(|error| error.to_string())

@@ -1,8 +1,8 @@
 //! The emulated links of a run: a copy of the scenario's links for every scheme.
 //!
 //! One emulation carries all copies, so that there is one audit. Copy number n has the hosts
-//! `stationN` and `droneN` and the links of the scenario with the number behind their names; where relays are between
-//! them, these and their radios too.
+//! `stationN` and `droneN` and the links of the scenario with the number behind their names; where
+//! relays are between them, these and their radios too.
 
 use std::io;
 use std::net::Ipv4Addr;

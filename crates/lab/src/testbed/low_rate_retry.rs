@@ -1,10 +1,11 @@
-//! TCP over one link with low-rate retry [FlowCode §V]: a shim at each end, between a tunnel and a socket.
+//! TCP over one link with low-rate retry [FlowCode §V]: a shim at each end, between a tunnel and a
+//! socket.
 //!
 //! ```text
 //! kernel's TCP ═ tunnel ─► shim: packet as it is ─► UDP ═ link ═ UDP ─► shim ─► tunnel
 //! ```
-//! What is repeated and when is [`LowRateRetry`]'s, the one that the world has below its TCP; here are its packets
-//! and its clock.
+//! What is repeated and when is [`LowRateRetry`]'s, the one that the world has below its TCP; here
+//! are its packets and its clock.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -28,7 +29,8 @@ const PORT: u16 = 14_720;
 const INTERFACE: &str = "lrr";
 /// Bytes of a packet on the link around one of the tunnel: IP and UDP.
 pub(crate) const AROUND: usize = 28;
-/// Priority among real-time threads, below the emulator's: the shim stands for a part of the kernel.
+/// Priority among real-time threads, below the emulator's: the shim stands for a part of the
+/// kernel.
 const PRIORITY: i32 = 6;
 /// Bytes of the largest packet, and more.
 const LARGEST: usize = 2_048;
@@ -65,7 +67,8 @@ struct Ends {
 }
 
 impl LowRateTunnel {
-    /// Starts both over the first link of a copy, for packets of at most `mtu` bytes that are repeated at a rate.
+    /// Starts both over the first link of a copy, for packets of at most `mtu` bytes that are
+    /// repeated at a rate.
     ///
     /// # Errors
     /// When the kernel gives no tunnel, or no socket.

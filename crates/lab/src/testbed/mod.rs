@@ -1,13 +1,13 @@
-//! What carries a scheme's traffic over links, in virtual time and in real time; every experiment builds on
-//! it.
+//! What carries a scheme's traffic over links, in virtual time and in real time; every experiment
+//! builds on it.
 //!
 //! ```text
 //! virtual time   application → end (session, datagrams) → world of links → end → application
 //! real time      application's socket → daemon or kernel → emulated link → … → socket
 //! ```
-//! In virtual time everything is the deterministic `world`. In real time each scheme of a run has a copy
-//! of the scenario's links to itself (`links`), so that all run at the same time and none disturbs
-//! another, except through the processors, which the emulator's audit watches.
+//! In virtual time everything is the deterministic `world`. In real time each scheme of a run has a
+//! copy of the scenario's links to itself (`links`), so that all run at the same time and none
+//! disturbs another, except through the processors, which the emulator's audit watches.
 
 pub(crate) mod block_end;
 pub(crate) mod carrier;

@@ -1,8 +1,8 @@
-//! The recorded MAVLink that plays in both directions: a flight that comes with the program (data/README.md
-//! says where it is from), or a tlog of one's own.
+//! The recorded MAVLink that plays in both directions: a flight that comes with the program
+//! (data/README.md says where it is from), or a tlog of one's own.
 //!
-//! A tlog repeats the time, microseconds since 1970 in eight bytes, the first the highest, and a frame. What
-//! a radio has damaged is left out: a daemon would not forward it either.
+//! A tlog repeats the time, microseconds since 1970 in eight bytes, the first the highest, and a
+//! frame. What a radio has damaged is left out: a daemon would not forward it either.
 
 use std::path::Path;
 
@@ -65,8 +65,8 @@ impl Recording {
             return Err(describe(&format!("has {len} bytes; {FILE_MAX} are the most")));
         }
         let log = std::fs::read(path).map_err(|error| describe(&error))?;
-        // A run plays one recording, as long as the program lives: what it sends and what it compares with
-        // are slices of it.
+        // A run plays one recording, as long as the program lives: what it sends and what it
+        // compares with are slices of it.
         Self::parse(log.leak()).map_err(|what| describe(&what))
     }
 

@@ -38,7 +38,8 @@ impl RelayPlan {
         directory.join("relay.key")
     }
 
-    /// Returns the sections of a gateway's file: its place in the group, and its way to the other one.
+    /// Returns the sections of a gateway's file: its place in the group, and its way to the other
+    /// one.
     pub(super) fn gateway_sections(&self, side: Side, copy: &Copy<'_>, directory: &Path) -> String {
         let (wire, key) = (copy.named(names(side).0), self.key_file(directory));
         let way = match side {

@@ -3,8 +3,9 @@
 //! Sender and receiver are applications of one machine (or of one world), so the time is on the
 //! measurement's clock, not on the clock of an emulated host. Video is RTP, as a camera sends it: a
 //! header stands before its stamps, and all packets of a frame carry the time at which it was taken
-//! [RFC 3550 §5.1]. The marker that ends a frame is left out: nothing here reads it. Telemetry is MAVLink 2:
-//! its stamps are the payload of sound frames, so a session sees what it sees of a vehicle.
+//! [RFC 3550 §5.1]. The marker that ends a frame is left out: nothing here reads it. Telemetry is
+//! MAVLink 2: its stamps are the payload of sound frames, so a session sees what it sees of a
+//! vehicle.
 
 use core::ops::RangeInclusive;
 
@@ -15,8 +16,8 @@ use super::{Direction, Stream};
 
 /// Bytes of a stamp at the front of a packet.
 pub(crate) const STAMP_BYTES: usize = 17;
-/// Bytes of a telemetry frame: those around the payload, and in it a stamp and one byte that is not zero, because
-/// MAVLink 2 cuts zeros off the end, up to 255 in all.
+/// Bytes of a telemetry frame: those around the payload, and in it a stamp and one byte that is not
+/// zero, because MAVLink 2 cuts zeros off the end, up to 255 in all.
 pub(crate) const TELEMETRY_BYTES: RangeInclusive<usize> =
     MAVLINK_BYTES + STAMP_BYTES + 1..=MAVLINK_BYTES + 255;
 /// Bits of a stamp's byte that name the stream; the others number the flow.
@@ -58,8 +59,8 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Makes a packet of `len` bytes (at least [`STAMP_BYTES`]) that carries the stamp; of video it is
-    /// a frame by itself.
+    /// Makes a packet of `len` bytes (at least [`STAMP_BYTES`]) that carries the stamp; of video it
+    /// is a frame by itself.
     pub(crate) fn packet(&self, len: usize) -> Vec<u8> {
         self.piece(len, self.sent)
     }
@@ -92,8 +93,8 @@ impl Stamp {
         (!stamp.is_answer()).then(|| answer.packet(bytes.len()))
     }
 
-    /// Returns the direction whose ledger records a packet that came in `direction`: for the answer to a ping, that
-    /// of the ping.
+    /// Returns the direction whose ledger records a packet that came in `direction`: for the answer
+    /// to a ping, that of the ping.
     pub(crate) fn measured(bytes: &[u8], direction: Direction) -> Direction {
         let is_answer = Self::read(bytes).is_some_and(|stamp| stamp.is_answer());
         if is_answer { direction.other() } else { direction }
@@ -128,8 +129,8 @@ impl Stamp {
         })
     }
 
-    /// Makes a MAVLink frame of `len` bytes whose payload begins with `stamp`; what is longer than the message's
-    /// own fields is an extension to whoever reads it.
+    /// Makes a MAVLink frame of `len` bytes whose payload begins with `stamp`; what is longer than
+    /// the message's own fields is an extension to whoever reads it.
     fn frame(&self, stamp: Vec<u8>, len: usize) -> Vec<u8> {
         let mut payload = stamp;
         payload

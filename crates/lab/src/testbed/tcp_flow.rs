@@ -1,7 +1,7 @@
 //! TCP flows of the kernel between hosts of an emulation, with a curve of what the sender knew.
 //!
-//! Not the one connection of `throughput`, which tests the scheme below it: here the flows themselves are
-//! under test, several on one link, each with a congestion control of its own.
+//! Not the one connection of `throughput`, which tests the scheme below it: here the flows
+//! themselves are under test, several on one link, each with a congestion control of its own.
 //!
 //! ```text
 //! sending thread ─ write, TCP_INFO ─► socket in `from` ═ links ═► socket in `to` ─► receiving thread
@@ -33,13 +33,14 @@ const LEAD: Duration = Duration::from_millis(100);
 const CHUNK: usize = 4_096;
 /// The least that a flow with an offered load writes: a segment.
 const OFFER: usize = 1_448;
-/// Buffers of both ends, bytes: least, at first, most. At a few megabits per second they hold seconds, so
-/// that a thread that gets no processor for a while neither starves the window nor closes it.
+/// Buffers of both ends, bytes: least, at first, most. At a few megabits per second they hold
+/// seconds, so that a thread that gets no processor for a while neither starves the window nor
+/// closes it.
 const BUFFERS: &str = "4096 4194304 8388608";
 /// What the kernel takes of a live source before it can send it, bytes: a few segments.
 const NOT_SENT: &str = "8192";
-/// How long after the end of a flow its receiver waits for the end of the sender, whose reset has to
-/// pass the queue and may be lost.
+/// How long after the end of a flow its receiver waits for the end of the sender, whose reset has
+/// to pass the queue and may be lost.
 const LINGER: Duration = Duration::from_secs(2);
 /// How often the receiver looks whether the flow is over while nothing arrives.
 const LOOK: Duration = Duration::from_millis(100);
@@ -267,8 +268,8 @@ fn send(mut stream: TcpStream, begin: Instant, plan: &FlowPlan) -> io::Result<Ve
     }
 }
 
-/// Counts the bytes that arrive in every second of the flow, and reads on until the sender has ended:
-/// a receiver that left first would break the sender's last write.
+/// Counts the bytes that arrive in every second of the flow, and reads on until the sender has
+/// ended: a receiver that left first would break the sender's last write.
 fn receive(mut stream: TcpStream, begin: Instant, duration: Duration) -> io::Result<Vec<u64>> {
     let mut per_second = vec![0; usize::try_from(duration.as_secs()).unwrap_or(0)];
     let mut bytes = vec![0; 1 << 16];

@@ -57,7 +57,8 @@ pub(crate) fn world(scenario: &Scenario, scheme: Scheme, seed: u64) -> Result<Wo
     world_with(scenario, scheme, None, seed)
 }
 
-/// The same with other constants of message delivery's redundancy, where the scheme is one of sessions.
+/// The same with other constants of message delivery's redundancy, where the scheme is one of
+/// sessions.
 pub(crate) fn world_with(
     scenario: &Scenario,
     scheme: Scheme,

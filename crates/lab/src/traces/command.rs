@@ -60,7 +60,8 @@ pub(crate) enum TraceCommand {
     /// Say what files hold: length, rates, delays, losses, gaps.
     #[command(after_help = AFTER_HELP)]
     Info(InfoArgs),
-    /// Make one scenario of whole files, a link of each; or slots of logs and recordings, and other forms of these (--to).
+    /// Make one scenario of whole files, a link of each; or slots of logs and recordings, and other
+    /// forms of these (--to).
     #[command(after_help = AFTER_HELP)]
     Convert(ConvertArgs),
     /// Make scenarios of windows of recorded links, the worst or any.
@@ -138,8 +139,9 @@ pub(crate) struct InfoArgs {
 /// The arguments of `trace convert`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// A link's name and its file; behind a comma that of the direction from drone to station. With --to anything
-    /// else: logs of trace record, a slot matrix, FROM:TO=FILE of other recordings, or a set beside the checkout.
+    /// A link's name and its file; behind a comma that of the direction from drone to station. With
+    /// --to anything else: logs of trace record, a slot matrix, FROM:TO=FILE of other recordings,
+    /// or a set beside the checkout.
     #[arg(required = true, value_name = "NAME=FILE[,FILE]")]
     pub(super) links: Vec<String>,
     /// What to make.
@@ -166,7 +168,8 @@ pub(crate) struct ConvertArgs {
 /// The arguments of `trace window`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WindowArgs {
-    /// SET or SET:LINK+LINK of the recordings beside the checkout, or NAME=FILE or NAME=FILE,FILE of your own.
+    /// SET or SET:LINK+LINK of the recordings beside the checkout, or NAME=FILE or NAME=FILE,FILE
+    /// of your own.
     #[arg(value_name = "LINKS")]
     links: Vec<String>,
     /// List the sets beside the checkout and their links.

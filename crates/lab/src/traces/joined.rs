@@ -1,8 +1,8 @@
 //! The three operators at every instant at which all of them were pinged, one after the other.
 //!
-//! Windows are stretches of time as it was; this is for figures of many messages, for which no stretch is
-//! long enough. Where one stretch ends and the next begins, links change in an instant. No order is kept: a ping
-//! that was answered before the one ahead of it did overtake it.
+//! Windows are stretches of time as it was; this is for figures of many messages, for which no
+//! stretch is long enough. Where one stretch ends and the next begins, links change in an instant.
+//! No order is kept: a ping that was answered before the one ahead of it did overtake it.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! `trace convert --to` anything but a scenario, and `trace info` and `trace plot` of slot matrices and the logs of
-//! `trace record`.
+//! `trace convert --to` anything but a scenario, and `trace info` and `trace plot` of slot matrices
+//! and the logs of `trace record`.
 //!
 //! ```text
 //! logs, FROM:TO=FILE, a set ─► SlotMatrix ─► a file, or for each pair a delivery, rate or loss trace

@@ -9,8 +9,9 @@
 //! broadcasts on a radio → heard (`trace record`) → logs ┬ matrices → SlotMatrix → delivery, rate and loss traces
 //! your own files, LinkSet ─ slotted ────────────────────┘
 //! ```
-//! Nothing but `trace record` runs anything. Recordings come from the folder `traces` in the folder that
-//! `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the project.
+//! Nothing but `trace record` runs anything. Recordings come from the folder `traces` in the folder
+//! that `FULMAR_SHARED` names, by default `../shared` beside the checkout; none is part of the
+//! project.
 
 mod command;
 mod flown;

@@ -13,8 +13,8 @@ use super::time;
 /// The most pings that may be missing between two answers: a day of them at 200 ms.
 const PINGS_MISSING_MAX: u64 = 432_000;
 
-/// Reads what ping prints; with `-D` or a time in brackets before each line it has the times, otherwise the interval must be said unless it
-/// is the usual second.
+/// Reads what ping prints; with `-D` or a time in brackets before each line it has the times,
+/// otherwise the interval must be said unless it is the usual second.
 pub(super) fn ping(text: &str, file: &str, how: &HowToRead) -> Result<Reading, String> {
     let answers = answers(text, file)?;
     let (Some(&(first, first_rtt, first_at)), Some(&(last, last_rtt, last_at))) =

@@ -60,8 +60,8 @@ pub(crate) struct Assumed {
 }
 
 impl Reading {
-    /// Puts samples in order, counts their times from the first, and finds the gaps between them; `gap_s` is the least, where the usual
-    /// rule is not wanted.
+    /// Puts samples in order, counts their times from the first, and finds the gaps between them;
+    /// `gap_s` is the least, where the usual rule is not wanted.
     pub(crate) fn of(mut samples: Vec<Sample>, gap_s: Option<f64>) -> Self {
         samples.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         let origin = samples.first().map_or(0.0, |first| first.at_s);

@@ -156,7 +156,8 @@ pub(super) fn pings(folder: &Path) -> Result<Vec<Session>, String> {
     sessions(&text(&path)?, &path.display().to_string())
 }
 
-/// Makes a link of pings, one after the other; `before` is the round-trip time before the first, in ms.
+/// Makes a link of pings, one after the other; `before` is the round-trip time before the first, in
+/// ms.
 pub(super) fn pinged(
     name: &str,
     pings: &[Option<f64>],

@@ -1,8 +1,9 @@
-//! Links as slots, and slots as links: what a recording in another form lets through slot by slot, and what a slot
-//! matrix says in other forms.
+//! Links as slots, and slots as links: what a recording in another form lets through slot by slot,
+//! and what a slot matrix says in other forms.
 //!
 //! ```text
-//! rate        a slot is 1 where what the link has carried since the last 1 makes a packet of 1,500 bytes
+//! rate        a slot is 1 where what the link has carried since the last 1 makes a packet of 1,500
+//!             bytes
 //! deliveries  a slot is 1 where an opportunity lies in it
 //! loss        a 1 becomes 0 with the probability of its beginning, drawn from the seed
 //! ```
@@ -25,7 +26,8 @@ pub(super) struct Slotted {
     pub(super) drawn: usize,
 }
 
-/// Returns which of the first `count` slots of a link let a packet through; what is drawn is drawn from `rng`.
+/// Returns which of the first `count` slots of a link let a packet through; what is drawn is drawn
+/// from `rng`.
 ///
 /// # Panics
 /// When there are no slots, or they have no length.
@@ -49,8 +51,8 @@ pub(super) fn of_link(model: &LinkModel, slot: Duration, count: usize, rng: &mut
     Slotted { trace: SlotTrace::new(received), cut, drawn }
 }
 
-/// Returns a delivery trace in mahimahi's format: an opportunity in the middle of each slot with a 1; `None` when
-/// there is none.
+/// Returns a delivery trace in mahimahi's format: an opportunity in the middle of each slot with a
+/// 1; `None` when there is none.
 pub(super) fn deliveries(trace: &SlotTrace, slot: Duration) -> Option<String> {
     let mut text = String::new();
     let ones = trace.slots().iter().enumerate().filter(|(_, received)| **received);
@@ -62,7 +64,8 @@ pub(super) fn deliveries(trace: &SlotTrace, slot: Duration) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns a table of rates: what the slots of each second have let through, in packets of 1,500 bytes.
+/// Returns a table of rates: what the slots of each second have let through, in packets of 1,500
+/// bytes.
 pub(super) fn rates_csv(trace: &SlotTrace, slot: Duration) -> String {
     let mbps = |ones: usize, slots: usize| {
         let bps = ones as f64 * PACKET_BITS / (slots as f64 * slot.as_secs_f64());
@@ -76,8 +79,8 @@ pub(super) fn losses_csv(trace: &SlotTrace, slot: Duration) -> String {
     table(trace, slot, "loss", |ones, slots| (slots - ones) as f64 / slots as f64)
 }
 
-/// Returns the share of each second's slots that is 1, with the second's beginning; a rest of less than half a second
-/// says too little and is left out.
+/// Returns the share of each second's slots that is 1, with the second's beginning; a rest of less
+/// than half a second says too little and is left out.
 pub(super) fn shares(trace: &SlotTrace, slot: Duration) -> Vec<(f64, f64)> {
     let mut all = seconds(trace, slot);
     let whole = all.first().map_or(0, |(_, _, slots)| *slots);
@@ -124,7 +127,8 @@ impl Carried<'_> {
 
 /// Integrates a rate over a slot.
 fn bits(series: &Arc<Series<Rate>>, from: Instant, slot: Duration) -> f64 {
-    // Slots are shorter than what rates are measured over: the rates at some points of it are enough.
+    // Slots are shorter than what rates are measured over: the rates at some points of it are
+    // enough.
     const POINTS: u32 = 8;
     let part = slot / POINTS;
     let at = |point: u32| series.at(from + part * point + part / 2).as_bps() as f64;
@@ -144,8 +148,8 @@ fn table(
     text
 }
 
-/// Returns for each second when it begins and its slots with a 1, out of how many. Seconds begin with a slot; slots
-/// longer than a second have one each.
+/// Returns for each second when it begins and its slots with a 1, out of how many. Seconds begin
+/// with a slot; slots longer than a second have one each.
 fn seconds(trace: &SlotTrace, slot: Duration) -> Vec<(f64, usize, usize)> {
     let mut seconds: Vec<(u64, f64, usize, usize)> = Vec::new();
     for (number, &received) in trace.slots().iter().enumerate() {

@@ -27,7 +27,8 @@ const REFERENCE_M: f64 = 1.0;
 const ANCHOR_M: f64 = 80.0;
 /// Packet error at the anchor [ConClone §4.2.1].
 const ANCHOR_ERROR: f64 = 0.29;
-/// A radio, and how packets become frames on it; [`Radio::default`] is what the figures here stand on.
+/// A radio, and how packets become frames on it; [`Radio::default`] is what the figures here stand
+/// on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
     /// κ1 of the bit error approximation; see deviation 1.

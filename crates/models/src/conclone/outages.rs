@@ -1,27 +1,30 @@
-//! Completion time where connections are unstable: eq. 7 with outages, which the paper leaves to future work.
+//! Completion time where connections are unstable: eq. 7 with outages, which the paper leaves to
+//! future work.
 //!
 //! ```text
 //! ρ   outages that begin per second in which there is none; l: their mean length (exponential)
 //! r   from one try to the next while nothing gets through
-//! U   what is left of the interval when an outage begins: an outage that ends within it costs nothing;
-//!     uniform on 0 … Ti with probability 1/Tr, else 0, for a message is under way
+//! U   what is left of the interval when an outage begins: an outage that ends within it costs
+//!     nothing; uniform on 0 … Ti with probability 1/Tr, else 0, for a message is under way
 //! D   = E[(L − U)⁺] + P(L > U) · r/2                    what one outage costs
 //!     E[(L − U)⁺] = l · w,  P(L > U) = w,  w = (1/Tr)·(l/Ti)·(1 − e^{−Ti/l}) + 1 − 1/Tr
 //! T   = C · Ti · Tr + (T / (1/ρ + l)) · D               outages begin every 1/ρ + l
 //!     = C · Ti · Tr / (1 − ρD / (1 + ρl))
 //! ```
-//! Joint outages are meant: all interfaces in use are out. Two links that fail independently, each with the
-//! share q = ρl/(1 + ρl) of its time out, are out together 2qρ/(1 + q) times per second in which one works,
-//! for l/2.
+//! Joint outages are meant: all interfaces in use are out. Two links that fail independently, each
+//! with the share q = ρl/(1 + ρl) of its time out, are out together 2qρ/(1 + q) times per second in
+//! which one works, for l/2.
 //!
-//! Sources: [ConClone eq. 7], to which §5.3 wants "connection instability time" added; the sums are ours.
+//! Sources: [ConClone eq. 7], to which §5.3 wants "connection instability time" added; the sums are
+//! ours.
 
 use serde::Serialize;
 
 use super::{FAILURE_COEFFICIENT, INTERVAL_S, LOSS, PACKETS, completion_ratio, ideal_time};
 use crate::Check;
 
-/// Completion that the paper measured for default MPTCP and for ConClone, seconds [ConClone Table 3].
+/// Completion that the paper measured for default MPTCP and for ConClone, seconds [ConClone Table
+/// 3].
 const MEASURED_S: [f64; 2] = [110.44, 68.17];
 /// Lengths of outages for which an explanation is looked for, seconds.
 const LENGTHS_S: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
@@ -93,7 +96,8 @@ impl Outages {
         Self { rate_hz, length_s: 0.5 * self.length_s, ..*self }
     }
 
-    /// Returns the outages of a length for which `completion_s` is reached; none where no rate does it.
+    /// Returns the outages of a length for which `completion_s` is reached; none where no rate does
+    /// it.
     pub fn explaining(
         completion_s: f64,
         length_s: f64,
@@ -112,8 +116,8 @@ impl Outages {
 pub struct Explanation {
     /// Mean length of the outages, seconds.
     pub length_s: f64,
-    /// From the beginning of one outage of the link in use to that of the next, so that default MPTCP takes
-    /// 110.44 s.
+    /// From the beginning of one outage of the link in use to that of the next, so that default
+    /// MPTCP takes 110.44 s.
     pub default_every_s: Option<f64>,
     /// Share of the time that it is out then.
     pub default_share: Option<f64>,
@@ -121,7 +125,8 @@ pub struct Explanation {
     pub conclone_every_s: Option<f64>,
     /// Share of the time that both are out then.
     pub conclone_share: Option<f64>,
-    /// What ConClone would take if each link had the outages of the first, independent of the other.
+    /// What ConClone would take if each link had the outages of the first, independent of the
+    /// other.
     pub conclone_if_independent_s: Option<f64>,
 }
 
@@ -206,8 +211,8 @@ mod tests {
 
     #[test]
     fn completion_is_that_of_messages_drawn_one_by_one() {
-        // Lossless, so that Tr is 1: the interval runs on during an outage, and a message that finds the link
-        // out is tried every r from then on.
+        // Lossless, so that Tr is 1: the interval runs on during an outage, and a message that
+        // finds the link out is tried every r from then on.
         let mut rng = units::Rng::new(23);
         for (rate_hz, length_s, retry_s) in
             [(0.05, 1.0, 0.2), (0.02, 5.0, 0.5), (0.2, 0.3, 0.1), (0.1, 2.0, 1.0)]

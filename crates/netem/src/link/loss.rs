@@ -30,8 +30,8 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Makes the losses of `model`; small packets pass in the `region` of all clocked links, if the link
-    /// is one of them.
+    /// Makes the losses of `model`; small packets pass in the `region` of all clocked links, if the
+    /// link is one of them.
     pub(crate) fn new(
         model: &LossModel,
         region: Option<&Arc<Region>>,
@@ -54,8 +54,8 @@ impl Losses {
         self.origin = origin;
     }
 
-    /// Decides whether a packet of `len` bytes that is transmitted at `at` is lost; `slot` is an instant
-    /// of the slot that carries it.
+    /// Decides whether a packet of `len` bytes that is transmitted at `at` is lost; `slot` is an
+    /// instant of the slot that carries it.
     pub(crate) fn loses(&mut self, at: Instant, slot: Instant, len: usize) -> bool {
         // No short cut: each process draws for each packet, so that none disturbs another.
         let mut lost = self.independent_rng.chance(self.independent);

@@ -19,10 +19,12 @@ pub struct LinkModel {
     pub keep_order: bool,
     /// How fast the transmitter is.
     pub rate: LinkRate,
-    /// How often a transmitter with a [slot clock](LinkRate::Slots) repeats a packet that the recording's
-    /// slots lose: it is held for up to so many slots more than one, until one lets it through.
+    /// How often a transmitter with a [slot clock](LinkRate::Slots) repeats a packet that the
+    /// recording's slots lose: it is held for up to so many slots more than one, until one lets it
+    /// through.
     pub retries: u64,
-    /// How long one slot of its back-off is before a repeat, as 802.11's DCF has it; zero: it repeats at once.
+    /// How long one slot of its back-off is before a repeat, as 802.11's DCF has it; zero: it
+    /// repeats at once.
     pub backoff: Duration,
     /// How much may wait for the transmitter.
     pub queue: QueueLimit,
@@ -158,8 +160,8 @@ pub enum LinkRate {
     Slots(SlotClock),
 }
 
-/// Packets of at most this many bytes take no slot where nothing else is said: acknowledgements and control, the
-/// bound that relays have too [FlowCode §IV].
+/// Packets of at most this many bytes take no slot where nothing else is said: acknowledgements and
+/// control, the bound that relays have too [FlowCode §IV].
 pub const SMALL_BYTES: u64 = 200;
 
 /// The clock of a transmitter that works slot by slot. Slots begin at the scenario's time zero.

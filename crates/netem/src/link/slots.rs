@@ -10,8 +10,9 @@
 //! region   small packets pass where any clocked link of the hosts that links join is connected
 //! ```
 //!
-//! *Deviations:* the paper's modulator forwards a frame where the trace has a 1 and leaves it to the
-//! sender when that is; here the transmitter keeps to the recording's slots, so that no frame lies in two.
+//! *Deviations:* the paper's modulator forwards a frame where the trace has a 1 and leaves it to
+//! the sender when that is; here the transmitter keeps to the recording's slots, so that no frame
+//! lies in two.
 
 use super::model::{LinkModel, LinkRate, SlotClock, SlotLoss};
 use super::outage::Calendar;
@@ -79,8 +80,9 @@ impl Clock {
         Turn { start, slot, end: slot + self.model.slot }
     }
 
-    /// Returns how much longer a transmitter waits before a repeat than before a first try, which the recording has in its
-    /// slots: the mean of a draw from a window that doubles, 31 slots at first and 1,023 at most [IEEE 802.11 §10.3].
+    /// Returns how much longer a transmitter waits before a repeat than before a first try, which
+    /// the recording has in its slots: the mean of a draw from a window that doubles, 31 slots at
+    /// first and 1,023 at most [IEEE 802.11 §10.3].
     fn backs_off(&self, repeat: u64) -> Duration {
         let window = |repeat: u64| (32_u64 << repeat.min(5)) - 1;
         self.backoff * ((window(repeat) - window(0)) as u32) / 2
@@ -123,7 +125,8 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Joins the regions of recordings, of matrices those of all pairs; the same recording twice is one.
+    /// Joins the regions of recordings, of matrices those of all pairs; the same recording twice is
+    /// one.
     pub(crate) fn of<'m>(all: impl IntoIterator<Item = &'m SlotLoss>) -> Self {
         let mut joined: Vec<(&Arc<SlotTrace>, Duration, usize)> = Vec::new();
         for loss in all {
@@ -258,7 +261,8 @@ mod tests {
         let mut dead = clock("0", 15);
         dead.begin(ms(0));
         assert_eq!(turn(&dead, 0, &none), [0, 150, 160], "16 slots at most");
-        // 0.32, 0.96, 2.24, 4.8 and 9.92 ms before repeats 1 to 5 and each one after: a slot passes before the fifth.
+        // 0.32, 0.96, 2.24, 4.8 and 9.92 ms before repeats 1 to 5 and each one after: a slot passes
+        // before the fifth.
         let mut polite = clock("0000001", 15);
         polite.backoff = Duration::from_micros(20);
         polite.begin(ms(0));

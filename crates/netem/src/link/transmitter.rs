@@ -123,7 +123,8 @@ impl Transmitter {
         Transmission { slot: turn.slot, ..Transmission::new(turn.start, turn.end, self.rest) }
     }
 
-    /// Transmits at the mean rate until the recording begins, and by its opportunities from then on.
+    /// Transmits at the mean rate until the recording begins, and by its opportunities from then
+    /// on.
     fn deliver(
         &self,
         trace: &DeliveryTrace,

@@ -111,8 +111,8 @@ impl LinkStats {
         self.dropped[cause as usize]
     }
 
-    /// Returns how many packets of at least `bytes` bytes entered, `bytes` rounded down to a multiple
-    /// of 64.
+    /// Returns how many packets of at least `bytes` bytes entered, `bytes` rounded down to a
+    /// multiple of 64.
     pub fn packets_of_at_least(&self, bytes: usize) -> u64 {
         self.packets_in_by_length.iter().skip(bytes / LENGTH_STEP).sum()
     }

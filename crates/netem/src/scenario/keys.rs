@@ -127,7 +127,8 @@ impl Keys<'_> {
         }
     }
 
-    /// Reads a recording of slots; where a clock has slots, they are the recording's if it does not say.
+    /// Reads a recording of slots; where a clock has slots, they are the recording's if it does not
+    /// say.
     fn slots(&mut self, section: Section<'_>, clock: Option<SlotClock>) -> Option<SlotLoss> {
         section.exclusive(&["file", "matrix"]);
         section.exclusive(&["matrix", "slot_ms"]);
@@ -239,7 +240,8 @@ impl Keys<'_> {
         section.finish();
     }
 
-    /// Reads the table of a radio's matrix; its hosts are called as in the scenario if it does not say otherwise.
+    /// Reads the table of a radio's matrix; its hosts are called as in the scenario if it does not
+    /// say otherwise.
     pub(super) fn radio_matrix(
         &mut self,
         section: Section<'_>,
@@ -300,8 +302,8 @@ impl Keys<'_> {
     }
 }
 
-/// Finds out whether the slots of a transmitter and those of its recording are the same, and whether there is
-/// something to repeat.
+/// Finds out whether the slots of a transmitter and those of its recording are the same, and
+/// whether there is something to repeat.
 pub(super) fn check_slots(section: &Section<'_>, sender: &LinkModel, air: &LinkModel) {
     if !sender.backoff.is_zero() && sender.retries == 0 {
         section.wrong("backoff_us", "is how long a repeat waits: needs retries beside it");

@@ -152,8 +152,8 @@ impl Direction {
 /// A host's end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`], or behind these in
-    /// [`Scenario::radios`].
+    /// The link's place in [`Scenario::links`], or behind them in [`Scenario::broadcasts`], or
+    /// behind these in [`Scenario::radios`].
     pub link: usize,
     /// The direction of what the host sends on it.
     pub sends: Direction,
@@ -221,8 +221,8 @@ impl Scenario {
         parse::scenario(text, file, changes, read)
     }
 
-    /// Reads the hosts and links of a file that has keys of another reader beside them; what is wrong is
-    /// reported to the section.
+    /// Reads the hosts and links of a file that has keys of another reader beside them; what is
+    /// wrong is reported to the section.
     pub fn from_section(
         root: &Section<'_>,
         name: &str,
@@ -247,8 +247,8 @@ impl Scenario {
     /// Returns the interfaces of a host, in the order of the links.
     ///
     /// Link number n has the network 10.77.n.0/24; its first host is number 1 in it, its second
-    /// host number 2. The receivers of a broadcast are numbers 2, 3 and so on; they receive only. The hosts of a
-    /// radio are numbers 1, 2 and so on.
+    /// host number 2. The receivers of a broadcast are numbers 2, 3 and so on; they receive only.
+    /// The hosts of a radio are numbers 1, 2 and so on.
     pub fn interfaces(&self, host: usize) -> Vec<Interface> {
         let mut interfaces = Vec::new();
         for (link, pair) in self.links.iter().enumerate() {

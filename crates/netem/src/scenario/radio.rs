@@ -1,7 +1,8 @@
-//! A radio: one network on which each host has one interface, and each hears each other, always or as a slot
-//! matrix says [FlowCode §IV].
+//! A radio: one network on which each host has one interface, and each hears each other, always or
+//! as a slot matrix says [FlowCode §IV].
 //!
-//! Each host is a transmitter with a queue of its own, as in a broadcast, and the others are its receivers.
+//! Each host is a transmitter with a queue of its own, as in a broadcast, and the others are its
+//! receivers.
 
 use crate::link::{LinkModel, LinkRate, SlotClock, SlotLoss};
 use crate::trace::SlotMatrix;
@@ -33,7 +34,8 @@ pub struct RadioMatrix {
     pub matrix: Arc<SlotMatrix>,
     /// What the hosts are called in it, in the order of the hosts.
     pub names: Vec<String>,
-    /// Packets of at most this many bytes take no slot, and pass wherever the matrix has a connection.
+    /// Packets of at most this many bytes take no slot, and pass wherever the matrix has a
+    /// connection.
     pub small_bytes: u64,
     /// How far from a received slot there is a connection.
     pub region: Duration,

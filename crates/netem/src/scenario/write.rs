@@ -1,8 +1,8 @@
 //! Writes a scenario as TOML, so that a run records what it ran.
 //!
 //! Everything is written out in full per direction, so that the text does not depend on defaults,
-//! and reads back as the same scenario. Keys that stand for one field come from the reader's tables.
-//! Trace files are named, not included.
+//! and reads back as the same scenario. Keys that stand for one field come from the reader's
+//! tables. Trace files are named, not included.
 
 use super::fields::{self, AIR, BURST, CLOCK, Field, MEDIUM, QUEUE, SLOT, SLOTS, millis};
 use super::{Broadcast, HostModel, LinkPair, NEIGHBOURS, Radio, RadioMatrix, Scenario};

@@ -1,5 +1,5 @@
-//! A slot matrix: which slots of one recording let a packet through, for each pair of transmitter and
-//! receiver [FlowCode §IV].
+//! A slot matrix: which slots of one recording let a packet through, for each pair of transmitter
+//! and receiver [FlowCode §IV].
 //!
 //! ```text
 //! # a flight past four masts
@@ -8,9 +8,10 @@
 //! m1 r2 0011010
 //! ```
 //!
-//! The first line that tells something says how long a slot lasts; each further one has a transmitter, a receiver
-//! and a digit for each slot: 1 received, 0 lost. White space among the digits, empty lines and `#` comments
-//! mean nothing. All rows have one length. A pair without a row has heard nothing.
+//! The first line that tells something says how long a slot lasts; each further one has a
+//! transmitter, a receiver and a digit for each slot: 1 received, 0 lost. White space among the
+//! digits, empty lines and `#` comments mean nothing. All rows have one length. A pair without a
+//! row has heard nothing.
 
 use super::{SlotTrace, TraceError, telling_lines};
 use std::collections::BTreeMap;
@@ -52,8 +53,8 @@ impl SlotMatrix {
     /// Reads a matrix; `file` is its name for error messages.
     ///
     /// # Errors
-    /// No slot length or no row; rows of unequal length; a pair twice, or of one name; a digit that is
-    /// neither 0 nor 1; more than [`MATRIX_PAIRS_MAX`] pairs or [`MATRIX_SLOTS_MAX`] slots.
+    /// No slot length or no row; rows of unequal length; a pair twice, or of one name; a digit that
+    /// is neither 0 nor 1; more than [`MATRIX_PAIRS_MAX`] pairs or [`MATRIX_SLOTS_MAX`] slots.
     pub fn parse(text: &str, file: &str) -> Result<Self, TraceError> {
         let mut lines = telling_lines(text);
         let wrong = |line, what: String| TraceError::new(file, line, what);

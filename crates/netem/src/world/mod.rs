@@ -200,8 +200,9 @@ impl<H: Host> World<H> {
         &mut slot.host
     }
 
-    /// Returns a host for the harness to take out what it holds ready for applications. What it wants to
-    /// transmit, and when it wants to be woken, must not depend on that: it is not asked again.
+    /// Returns a host for the harness to take out what it holds ready for applications. What it
+    /// wants to transmit, and when it wants to be woken, must not depend on that: it is not asked
+    /// again.
     ///
     /// # Panics
     /// When there is no such host.

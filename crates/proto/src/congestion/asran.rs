@@ -1,4 +1,5 @@
-//! ASRAN over a loss-based controller: a loss on an unstable link does not cost the window for long.
+//! ASRAN over a loss-based controller: a loss on an unstable link does not cost the window for
+//! long.
 //!
 //! ```text
 //! at the loss that begins a recovery, with cwnd as it was just before:
@@ -11,9 +12,9 @@
 //!     cwnd ≥ ssthresh          congestion avoidance of the base
 //! ```
 //! Source: [ASRAN §3.2], [ASRAN alg. 1]. The first loss finds last_max_cwnd = 0, and a queue that
-//! overflows at a window grown well past the last loss finds original_ssthresh ≥ last_max_cwnd: both
-//! behave as the base. The same algorithm for the host's TCP is `crates/tcp-asran`; `tests/asran_twin.rs`
-//! compares the two.
+//! overflows at a window grown well past the last loss finds original_ssthresh ≥ last_max_cwnd:
+//! both behave as the base. The same algorithm for the host's TCP is `crates/tcp-asran`;
+//! `tests/asran_twin.rs` compares the two.
 //!
 //! *Deviations from the paper*: 1. the recalculated value is installed after the recovery, not
 //! during it, so that the window falls first (the kernel's recovery asks for the same order); 2.
@@ -21,8 +22,9 @@
 //! notes last_max_cwnd (unless a recovery was under way, which has noted it already).
 //!
 //! Known limit: after a loss that *was* a full queue it regains its window at the expense of other
-//! flows. On a clean link it leaves CUBIC 7 % (over NewReno) or 1 % (over CUBIC): `tests/snapshots/beside.txt`.
-//! So it is for links that one has to oneself; `asran_delay.rs` yields.
+//! flows. On a clean link it leaves CUBIC 7 % (over NewReno) or 1 % (over CUBIC):
+//! `tests/snapshots/beside.txt`. So it is for links that one has to oneself; `asran_delay.rs`
+//! yields.
 
 use units::{Instant, Rate};
 

@@ -14,8 +14,8 @@
 //! start:    cwnd ← cwnd + acked / 2  until queue > 8 ms, or loss is in excess
 //! bounds:   cwnd ≥ 3/4 holds; growth ends at bandwidth / (1 − usual loss) · (base + queue + 2 T)
 //! dry:      cwnd ← max(1 − 3 queue / base, 1/4) · holds  for two round trips when the empty path
-//!           was not seen for 7.5 s, when half of it has passed and the queue falls by half (another
-//!           flow runs dry), or after 6 round trips at the floor
+//!           was not seen for 7.5 s, when half of it has passed and the queue falls by half
+//!           (another flow runs dry), or after 6 round trips at the floor
 //! excess of loss, once per round trip:
 //!           s ← 0.7 s, cwnd ← bandwidth / (1 − usual loss) · (base + queue), a cut of 15 to 50 %;
 //!           s recovers by 0.03 per second
@@ -35,8 +35,9 @@
 //! what the path always has (`loss_guard.rs`) shows a bottleneck whose buffer is shorter than T: T
 //! shrinks. Nothing grows while the application, not the window, limits the sender.
 //!
-//! *Deviations from FAST*: 1. the window moves with each acknowledgement, not every other round trip; 2. T
-//! depends on the rate; 3. start-up by half per round trip, so that the overshoot stays below half a round trip;
+//! *Deviations from FAST*: 1. the window moves with each acknowledgement, not every other round
+//! trip; 2. T depends on the rate; 3. start-up by half per round trip, so that the overshoot stays
+//! below half a round trip;
 //! 4. bounds, dry periods, loss guard; 5. a step of the route moves the base at once.
 
 use units::{Duration, Instant, Rate};

@@ -1,4 +1,5 @@
-//! What the delay of a path says: how long its queue is, whose it is, and which window the path carries.
+//! What the delay of a path says: how long its queue is, whose it is, and which window the path
+//! carries.
 //!
 //! The integer arithmetic of `crates/tcp-asran/bpf/asran_delay.h`, function by function, in
 //! datagrams and µs, so that both give the same results. Pure: no window of its own, no clock.
@@ -56,7 +57,8 @@ pub(super) struct Sample {
     pub(super) cwnd: u64,
 }
 
-/// Says where window and threshold are to be, and whether NewReno may let the window grow from there.
+/// Says where window and threshold are to be, and whether NewReno may let the window grow from
+/// there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) cwnd: u64,

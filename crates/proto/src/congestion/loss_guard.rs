@@ -106,7 +106,8 @@ impl ShortQueue {
         self.is_short = longest >= TELLING && queue <= longest / 2;
     }
 
-    /// Tells whether there was no queue for seconds: what is lost then is not lost to a full buffer.
+    /// Tells whether there was no queue for seconds: what is lost then is not lost to a full
+    /// buffer.
     fn is_calm(&self) -> bool {
         self.longest[0].max(self.longest[1]) < TELLING
     }

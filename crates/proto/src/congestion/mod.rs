@@ -25,7 +25,8 @@ use units::{Duration, Instant, Rate};
 
 use crate::recovery::RateSample;
 
-/// A queue in the standing round-trip time: a shorter one is jitter. It ends the start of the default controller.
+/// A queue in the standing round-trip time: a shorter one is jitter. It ends the start of the
+/// default controller.
 pub(crate) const LEAST_QUEUE: Duration = Duration::from_millis(8);
 /// Loss beyond this is not made up for by sending more.
 pub(crate) const MOST_MADE_UP: f64 = 0.5;
@@ -125,7 +126,8 @@ pub(crate) trait Controller: Debug + Send {
     /// Returns the congestion window: bytes that may be in flight.
     fn cwnd(&self) -> u64;
 
-    /// Tells whether the window is small for a moment, on purpose: to show what the path is like when it is empty.
+    /// Tells whether the window is small for a moment, on purpose: to show what the path is like
+    /// when it is empty.
     fn runs_dry(&self) -> bool {
         false
     }

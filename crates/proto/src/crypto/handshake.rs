@@ -3,10 +3,12 @@
 //! ```text
 //! Initiation = 1 ‖ sender ‖ e, es, s, ss, session nonce (8) ‖ mac1 ‖ mac2 ‖ mac3
 //! Response   = 2 ‖ receiver ‖ e, ee, se, psk, payload ‖ mac2
-//!              payload = sender (4) ‖ responder's clock, µs (8) ‖ 1 when it continues the session (1)
+//!              payload = sender (4) ‖ responder's clock, µs (8) ‖ 1 when it continues the session
+//!                        (1)
 //! mac1 = MAC(key of the recipient's public key, what is before it)
 //! mac2 = MAC(key that both share, what is before it)
-//! mac3 = MAC(key that both share, "fulmar mac3" ‖ cookie of the source address ‖ what is before it)
+//! mac3 = MAC(key that both share, "fulmar mac3" ‖ cookie of the source address ‖ what is before
+//!        it)
 //! ```
 //!
 //! The sender index of an Initiation stands in the prologue of its Noise messages, that of a

@@ -1,5 +1,5 @@
-//! What a pairing code is worth: a key pair and a pre-shared key that live as long as the code, and the proof that
-//! a drone makes with the key that it is to be known by from then on.
+//! What a pairing code is worth: a key pair and a pre-shared key that live as long as the code, and
+//! the proof that a drone makes with the key that it is to be known by from then on.
 //!
 //! ```text
 //! guest secret = BLAKE2s("fulmar guest" ‖ secret of the code ‖ station's public key)
@@ -7,7 +7,8 @@
 //! proof        = MAC(BLAKE2s("fulmar proof" ‖ X25519(drone, station)), drone ‖ guest)
 //! ```
 //!
-//! The secret of a code is 128 random bits, so it needs no stretching. A proof holds for one code: it names the guest.
+//! The secret of a code is 128 random bits, so it needs no stretching. A proof holds for one code:
+//! it names the guest.
 
 use blake2::Blake2s256;
 use blake2::digest::Digest;
@@ -28,7 +29,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Derives the guest of a code from the code's secret and the station's public key: both ends come to the same.
+    /// Derives the guest of a code from the code's secret and the station's public key: both ends
+    /// come to the same.
     pub fn of_code(secret: &[u8; 16], station: &PublicKey) -> Self {
         let derive = |label: &str| -> [u8; 32] {
             let hash = Blake2s256::new().chain_update(label).chain_update(secret);
@@ -46,8 +48,8 @@ pub fn prove(drone: &StaticSecret, station: &PublicKey, guest: &PublicKey) -> [u
     proof_key(drone, station).code(&[&drone.public().0, &guest.0])
 }
 
-/// Tells whether a proof of [`prove`] was made with the secret key of `drone`; never for a weak key, which is
-/// nobody's.
+/// Tells whether a proof of [`prove`] was made with the secret key of `drone`; never for a weak
+/// key, which is nobody's.
 pub fn is_proof(
     station: &StaticSecret,
     drone: &PublicKey,

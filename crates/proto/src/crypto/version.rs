@@ -1,11 +1,14 @@
-//! Versions: two ends that do not speak the same one say so, since neither can open the other's handshake [specs/wire.md §4] (4.8).
+//! Versions: two ends that do not speak the same one say so, since neither can open the other's
+//! handshake [specs/wire.md §4] (4.8).
 //!
 //! ```text
-//! Version datagram = 7 ‖ receiver ‖ version of the wire ‖ release (24) ‖ MAC(key that both share, all that ‖ what it answers)
+//! Version datagram = 7 ‖ receiver ‖ version of the wire ‖ release (24) ‖ MAC(key that both share,
+//!                    all that ‖ what it answers)
 //! ```
 //!
-//! What it answers is mac2 of the Initiation where the responder says it, and the cookie where the initiator does: each shows
-//! that the other end has just said something. Nothing depends on what it says but what people are told.
+//! What it answers is mac2 of the Initiation where the responder says it, and the cookie where the
+//! initiator does: each shows that the other end has just said something. Nothing depends on what
+//! it says but what people are told.
 
 use super::PeerKey;
 use super::mac::Code;

@@ -57,8 +57,8 @@ impl Accounts {
         &mut self.0[class.index()]
     }
 
-    /// Returns a row for each class in the order of their priority: what deliveries count themselves is
-    /// still to be added.
+    /// Returns a row for each class in the order of their priority: what deliveries count
+    /// themselves is still to be added.
     pub(super) fn rows(&self) -> Vec<ClassStatus> {
         let rows = Class::ALL.iter().zip(&self.0);
         rows.map(|(&class, account)| ClassStatus {

@@ -72,7 +72,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Begins with what the peer is to know of the path before all else; no datagram leaves for it either.
+    /// Begins with what the peer is to know of the path before all else; no datagram leaves for it
+    /// either.
     pub(crate) fn preface_noted(&mut self, frame: &Frame<'_>, sent: SentFrame) {
         if frame.encoded_len() <= self.room() {
             self.preface(frame);

@@ -1,8 +1,8 @@
 //! Deliveries: the ways of getting packets to the other end, one folder each behind one trait.
 //!
-//! The session offers room on a path, hands over what came in, and says what became of what was sent;
-//! how to use that is up to the delivery. So the session names none of them, and none of them knows a
-//! key, a packet number or a socket. [`Deliveries`] is the list; `submit.rs` says which one carries what.
+//! The session offers room on a path, hands over what came in, and says what became of what was
+//! sent; a delivery uses that as it likes. So the session names none of them, and none knows a key,
+//! a packet number or a socket. [`Deliveries`] is the list; `submit.rs` says which carries what.
 //!
 //! ```text
 //! out   poll_before_ack → poll_urgent → poll_alone | poll_tier, by tier → poll_along     one datagram
@@ -123,7 +123,7 @@ impl Waiting {
         self.alone || self.telemetry || self.message || self.bulk
     }
 
-    /// Leaves out what the path does not serve now; what is urgent waits for no path that it may not go by.
+    /// Leaves out what the path does not serve now; what is urgent waits for no path closed to it.
     pub(crate) fn served_by(self, path: &Path) -> Self {
         let (message, bulk) = (path.serves(Tier::Message), path.serves(Tier::Bulk));
         let telemetry = path.serves(Tier::Telemetry);
@@ -240,7 +240,7 @@ pub(crate) struct Delivered {
     pub(crate) class: Class,
     /// The stream of messages that it came by.
     pub(crate) stream: Option<u16>,
-    /// Estimated time since it was handed in; and for how long it is still of use, where that is bounded.
+    /// Estimated time since it was handed in; for how long it is still of use, where bounded.
     pub(crate) age: Duration,
     pub(crate) life: Option<Duration>,
     /// The packet or message.
@@ -249,8 +249,8 @@ pub(crate) struct Delivered {
 
 /// One way of delivering: both its halves.
 ///
-/// What a delivery notes of a datagram that it adds to ([`Builder::note`]) comes back as the mark of
-/// [`Delivery::on_acked`] or [`Delivery::on_lost`].
+/// What a delivery notes of a datagram that it adds to ([`Builder::note`]) comes back as the mark
+/// of [`Delivery::on_acked`] or [`Delivery::on_lost`].
 pub(crate) trait Delivery: Debug {
     /// Takes a frame that came in, if it is one of its own.
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken;
@@ -270,7 +270,7 @@ pub(crate) trait Delivery: Debug {
         0
     }
 
-    /// Returns how many flows of its bulk wait: in each round that bulk makes, so many datagrams begin with it.
+    /// Returns how many flows of its bulk wait: so many datagrams of a round of bulk begin with it.
     fn turns(&self) -> usize {
         usize::from(self.waiting().bulk)
     }
@@ -350,8 +350,8 @@ pub(crate) struct Deliveries {
 /// The place of tunnel delivery in the list.
 const TUNNEL: u8 = 3;
 
-/// Does something with each delivery and its place in the list. Message delivery comes before control,
-/// whose lanes it carries.
+/// Does something with each delivery and its place in the list. Message delivery comes before
+/// control, whose lanes it carries.
 macro_rules! each {
     ([$($all:tt)+], $place:pat, $delivery:ident => $do:expr) => {{
         let ($place, $delivery) = (0_u8, $($all)+.message);
@@ -436,8 +436,8 @@ impl Deliveries {
         });
     }
 
-    /// Adds what goes once, in the order of priority, while the scheduler and the path's window let it.
-    /// `waiting` is what [`Deliveries::waiting`] and [`Deliveries::waiting_for`] say.
+    /// Adds what goes once, in the order of priority, while the scheduler and the path's window let
+    /// it. `waiting` is what [`Deliveries::waiting`] and [`Deliveries::waiting_for`] say.
     pub(crate) fn poll_once(
         &mut self,
         turn: Turn<'_>,
@@ -473,7 +473,7 @@ impl Deliveries {
         if !offer.turn_to(Tier::Bulk) {
             return;
         }
-        // Flows of the tunnel let other bulk have its turn: not all that they have waiting is ahead of it.
+        // Flows of the tunnel let other bulk have its turn, whatever they have waiting.
         let crowd = self.tunnel.backlog();
         let own = (backlog - crowd).div_ceil(limits::MIN_DATAGRAM);
         let ahead = own.saturating_mul(self.tunnel.turns() * limits::MAX_DATAGRAM);
@@ -495,8 +495,8 @@ impl Deliveries {
         }
     }
 
-    /// Lets the next delivery's bulk go first, where the one whose turn it was has had it: so that a ping does not
-    /// stand behind a transfer, nor one transfer behind a hundred.
+    /// Lets the next delivery's bulk go first, where the one whose turn it was has had it: so that
+    /// a ping does not stand behind a transfer, nor one transfer behind a hundred.
     fn end_turn(&mut self, used: bool) {
         let (turn, left) = self.turn;
         if used && left > 1 {

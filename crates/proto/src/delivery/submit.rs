@@ -20,8 +20,8 @@ use crate::rejection::Rejection;
 use crate::select::{Class, LaneKey, Order, Policy, Reliability, RtpFrame, Tier};
 use crate::wire::{CONTROL_OVERHEAD, Frame, Frames};
 
-/// By which stream the messages of sequenced lanes go: one of the tunnel's channel, where no application has
-/// streams, so that they leave in the order in which they came.
+/// By which stream the messages of sequenced lanes go: one of the tunnel's channel, where no
+/// application has streams, so that they leave in the order in which they came.
 const LANES_CHANNEL: u8 = 0;
 const LANES_STREAM: MessageStream = MessageStream {
     id: u16::MAX,
@@ -213,7 +213,8 @@ pub(super) fn is_carried(delivered: &Delivered) -> bool {
     (delivered.channel, delivered.stream) == (LANES_CHANNEL, Some(LANES_STREAM.id))
 }
 
-/// Returns the stream of a transfer: frames of one time to live expire in the order in which they came.
+/// Returns the stream of a transfer: frames of one time to live expire in the order in which they
+/// came.
 fn transfer(ttl: Duration) -> MessageStream {
     let id = u16::try_from(ttl.as_secs()).unwrap_or(u16::MAX);
     MessageStream { id, order: MessageOrder::Unordered, deadline: Some(ttl) }

@@ -1,5 +1,5 @@
-//! What an endpoint did with datagrams, and what of them belonged to no session: counted, never answered
-//! with a log line.
+//! What an endpoint did with datagrams, and what of them belonged to no session: counted, never
+//! answered with a log line.
 
 /// Counts what an endpoint did with datagrams, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Which sessions have something to do: the others are left alone.
 //!
-//! A session that gets an input is marked ([`Due::touch`]), and looked at once, when
-//! something is next asked for (`sessions.rs`). Its timer, which costs more to find out, is looked up
-//! when everything has been sent. What is known of a session also stands beside it ([`Marks`]), so that
+//! A session that gets an input is marked ([`Due::touch`]), and looked at once, when something is
+//! next asked for (`sessions.rs`). Its timer, which costs more to find out, is looked up when
+//! everything has been sent. What is known of a session also stands beside it ([`Marks`]), so that
 //! the sets are left alone while nothing changes.
 //!
 //! ```text
@@ -68,8 +68,8 @@ pub(super) struct Due {
     pub(super) ended: Ids,
     /// Those with a handshake under way that nobody needs any more.
     pub(super) resting: Ids,
-    /// When those that began their session send the next Initiation, if nothing comes in; or an earlier
-    /// moment, at which that is found out.
+    /// When those that began their session send the next Initiation, if nothing comes in; or an
+    /// earlier moment, at which that is found out.
     pub(super) askers: Moments,
     /// When those whose timer is known have to be attended to …
     pub(super) timers: Moments,
@@ -208,8 +208,8 @@ pub(super) fn order(
     }
 }
 
-/// The same for moments that nearly always move on: one that is still to come stays where it is, and what
-/// is found there when it comes is looked at again.
+/// The same for moments that nearly always move on: one that is still to come stays where it is,
+/// and what is found there when it comes is looked at again.
 pub(super) fn order_by(
     now: Instant,
     moments: &mut Moments,

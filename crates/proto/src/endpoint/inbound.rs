@@ -33,7 +33,8 @@ pub(super) struct Data<'a> {
     received: Received,
     header: DataHeader,
     frames: Cow<'a, [u8]>,
-    /// The address that the handshake's cookie has proved, where this is the first one under its keys.
+    /// The address that the handshake's cookie has proved, where this is the first one under its
+    /// keys.
     confirmed: Option<Via>,
 }
 
@@ -74,8 +75,8 @@ impl Endpoint {
         }
     }
 
-    /// Handles the oldest datagram of the one that has cost the least, and returns who that is; none when
-    /// nothing waits.
+    /// Handles the oldest datagram of the one that has cost the least, and returns who that is;
+    /// none when nothing waits.
     ///
     /// What it took is to be charged afterwards ([`Endpoint::charge`]).
     #[inline(never)]
@@ -287,7 +288,8 @@ impl Endpoint {
             Ok(admitted) if admitted.peer == peer.key => admitted,
             Ok(_) => return self.counters.on_refused(HandshakeError::Unauthentic),
             Err(error) => {
-                // Its peer made it, as its codes show, and knew our cookie: it was made in another version.
+                // Its peer made it, as its codes show, and knew our cookie: it was made in another
+                // version.
                 self.counters.on_refused(error);
                 let shared = &peer.shared;
                 let told = VersionAnswer::make(asked.sender, self.wire, shared, &asked.mac2);
@@ -409,8 +411,8 @@ impl Endpoint {
         }
     }
 
-    /// Tells a peer that we do not have the keys it sends under: after a restart of ours this saves it the
-    /// wait for silence.
+    /// Tells a peer that we do not have the keys it sends under: after a restart of ours this saves
+    /// it the wait for silence.
     fn disown(&mut self, now: Instant, received: &Received, header: &DataHeader) {
         if self.accept && !self.responder.holds(header.receiver) && self.unknowns.take(now) {
             self.answer(received, header.unknown().to_vec());

@@ -21,18 +21,18 @@ use crate::limits;
 use crate::path::Route;
 use crate::via::Via;
 
-/// The first wait for an answer on a path: beyond most round trips. Where a fifth is lost each way, one
-/// handshake in three waits.
+/// The first wait for an answer on a path: beyond most round trips. Where a fifth is lost each way,
+/// one handshake in three waits.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest one: a link that comes back is found within a second.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Age at which it is made anew when a new cookie comes: the responder has not answered it on that path, and
-/// how well both ends know each other's clocks at first is how long the handshake took.
+/// Age at which it is made anew when a new cookie comes: the responder has not answered it on that
+/// path, and how well both ends know each other's clocks at first is how long the handshake took.
 const AGE_AT_COOKIE: Duration = Duration::from_secs(1);
 /// Age at which a cookie is not used any more: shorter than the life of the secret behind it.
 const COOKIE_AGE: Duration = Duration::from_secs(110);
-/// A responder that has answered with cookies alone for this long, and to so many Initiations that had one, opens none of them:
-/// where half is lost each way, one time in a thousand.
+/// A responder that has answered with cookies alone for this long, and to so many Initiations that
+/// had one, opens none of them: where half is lost each way, one time in a thousand.
 const MUTE: Duration = Duration::from_secs(10);
 const MUTE_TRIES: u32 = 24;
 /// Cookies that are acted upon at once between two tries of a path; one is the rule.
@@ -50,7 +50,8 @@ pub(super) struct Initiator {
     refused: bool,
     /// What the responder says of its version, where it is another one.
     other: Option<OtherVersion>,
-    /// Since when the responder has answered with cookies alone, and how many Initiations have had one since.
+    /// Since when the responder has answered with cookies alone, and how many Initiations have had
+    /// one since.
     mute: Option<(Instant, u32)>,
 }
 
@@ -212,15 +213,16 @@ impl Initiator {
         true
     }
 
-    /// Takes a Refusal, which changes nothing but what a person is told; false when it answers nothing.
+    /// Takes a Refusal, which changes nothing but what a person is told; false when it answers
+    /// nothing.
     pub(super) fn handle_refusal(&mut self, responder: &PublicKey, answer: &RefusalAnswer) -> bool {
         let mac2 = self.mac2(answer.receiver);
         self.refused = mac2.is_some_and(|mac2| answer.answers(responder, &mac2));
         self.refused
     }
 
-    /// Takes what the responder says of its version, and returns what it is to be told of ours, where it has given us a cookie to
-    /// say so with; none where this answers nothing.
+    /// Takes what the responder says of its version, and returns what it is to be told of ours,
+    /// where it has given us a cookie to say so with; none where this answers nothing.
     pub(super) fn handle_version(
         &mut self,
         now: Instant,
@@ -239,8 +241,8 @@ impl Initiator {
         Some(cookie.map(|(cookie, _)| VersionAnswer::make(answer.receiver, wire, key, &cookie)))
     }
 
-    /// Returns what is known of the responder's version, where it is another one: what it says, or that it has long answered
-    /// with cookies and nothing else.
+    /// Returns what is known of the responder's version, where it is another one: what it says, or
+    /// that it has long answered with cookies and nothing else.
     pub(super) fn other_version(&self, now: Instant) -> Option<OtherVersion> {
         let is_mute =
             self.mute.is_some_and(|(since, tries)| now.since(since) >= MUTE && tries >= MUTE_TRIES);

@@ -32,7 +32,8 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    /// The definition: a bucket that holds so many tokens and fills at the rate, in sixteenths of a token.
+    /// The definition: a bucket that holds so many tokens and fills at the rate, in sixteenths of a
+    /// token.
     struct Bucket {
         sixteenths: u64,
         burst: u64,

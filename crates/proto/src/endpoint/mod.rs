@@ -9,10 +9,11 @@
 //! after every input: poll_transmit until None, poll_delivery, poll_event, then sleep until timeout
 //! ```
 //!
-//! A driver that is short of time splits `handle_datagram`: it admits everything that has come, and then serves
-//! the sessions in turns, the one that has cost the least first (`turns`).
+//! A driver that is short of time splits `handle_datagram`: it admits everything that has come, and
+//! then serves the sessions in turns, the one that has cost the least first (`turns`).
 //!
-//! What is called for each packet is never inlined: a driver's own code may be compiled to be small, this is to be fast.
+//! What is called for each packet is never inlined: a driver's own code may be compiled to be
+//! small, this is to be fast.
 
 mod counters;
 mod due;
@@ -89,8 +90,8 @@ pub struct Endpoint {
     turns: Turns<Job>,
     /// How often senders of data that we have no keys for are told.
     unknowns: TokenBucket,
-    /// Datagrams of sessions that are to take the place of others, and until when those may show that
-    /// they live.
+    /// Datagrams of sessions that are to take the place of others, and until when those may show
+    /// that they live.
     held: VecDeque<(Instant, Received, Vec<u8>)>,
     /// An answer went out last: a session's datagram comes before the next one.
     answered_last: bool,
@@ -140,8 +141,8 @@ impl Endpoint {
         self.peers.add(&self.secret, key, psk)
     }
 
-    /// Forgets a peer: its sessions end at once, and it is told; the last datagrams still have to be
-    /// polled. Nothing that it had asked for before is answered any more.
+    /// Forgets a peer: its sessions end at once, and it is told; the last datagrams still have to
+    /// be polled. Nothing that it had asked for before is answered any more.
     pub fn remove_peer(&mut self, now: Instant, peer: PeerId) {
         self.now = now;
         self.peers.remove(peer);
@@ -195,7 +196,8 @@ impl Endpoint {
         Ok(path)
     }
 
-    /// Returns how many more paths a session can open in its life: it has 256 numbers for them, and none serves twice.
+    /// Returns how many more paths a session can open in its life: it has 256 numbers for them, and
+    /// none serves twice.
     pub fn path_numbers_left(&self, session: SessionId) -> usize {
         self.sessions.get(session).map_or(0, |slot| slot.session.path_numbers_left())
     }
@@ -209,8 +211,8 @@ impl Endpoint {
         }
     }
 
-    /// Says how a path that was opened here is to be used; the peer is told. Until it is said, a path costs
-    /// what others do and carries everything.
+    /// Says how a path that was opened here is to be used; the peer is told. Until it is said, a
+    /// path costs what others do and carries everything.
     pub fn set_path_use(&mut self, now: Instant, session: SessionId, path: PathId, usage: PathUse) {
         self.now = now;
         let slot = self.sessions.get_mut(session).filter(|slot| slot.initiator.is_some());
@@ -219,8 +221,9 @@ impl Endpoint {
         }
     }
 
-    /// Tells the peer of a session something of this end, for people: a text of up to [`crate::NOTE_BYTES`] under a name, of which the
-    /// newest counts; an empty one takes it back. It is told until it has arrived, in a session that takes the place of this one too.
+    /// Tells the peer of a session something of this end, for people: a text of up to
+    /// [`crate::NOTE_BYTES`] under a name, of which the newest counts; an empty one takes it back.
+    /// It is told until it has arrived, in a session that takes the place of this one too.
     pub fn set_note(&mut self, session: SessionId, name: u16, text: &[u8]) {
         // Whoever says the same each second costs no look at the session.
         let is_news = |slot: &Slot| slot.session.is_note_news(name, text);
@@ -231,7 +234,8 @@ impl Endpoint {
         }
     }
 
-    /// Walks what the peer of a session tells of itself. It is the peer's word: of any bytes, and of any sense.
+    /// Walks what the peer of a session tells of itself. It is the peer's word: of any bytes, and
+    /// of any sense.
     pub fn notes(&self, session: SessionId) -> impl Iterator<Item = (u16, &[u8])> {
         self.sessions.get(session).into_iter().flat_map(|slot| slot.session.notes())
     }
@@ -246,9 +250,11 @@ impl Endpoint {
         self.sessions.get(session).map_or(0, |slot| slot.session.notes_revision())
     }
 
-    /// Takes another packet selector and other targets of classes, for everything that is handed in from now on.
+    /// Takes another packet selector and other targets of classes, for everything that is handed in
+    /// from now on.
     ///
-    /// Targets of declared endpoints come with each packet; those of which none comes any more are forgotten.
+    /// Targets of declared endpoints come with each packet; those of which none comes any more are
+    /// forgotten.
     pub fn set_policies(
         &mut self,
         now: Instant,
@@ -264,8 +270,8 @@ impl Endpoint {
         });
     }
 
-    /// Looks for the peer's end of a path at another address too, one of the same family; the path moves
-    /// there when it answers, and handshakes go there as well.
+    /// Looks for the peer's end of a path at another address too, one of the same family; the path
+    /// moves there when it answers, and handshakes go there as well.
     pub fn suggest_remote(
         &mut self,
         now: Instant,
@@ -280,9 +286,9 @@ impl Endpoint {
         }
     }
 
-    /// Follows addresses of this host that are gone: `moved` is told an interface and the address that a
-    /// path sends from, and returns the one in its place, with the port to reach us at, if it is gone.
-    /// Peers hear of it by what comes from there, and by their other paths.
+    /// Follows addresses of this host that are gone: `moved` is told an interface and the address
+    /// that a path sends from, and returns the one in its place, with the port to reach us at, if
+    /// it is gone. Peers hear of it by what comes from there, and by their other paths.
     pub fn move_local(
         &mut self,
         now: Instant,
@@ -292,8 +298,8 @@ impl Endpoint {
         self.sessions.give_all(|slot| slot.session.move_local(now, &moved));
     }
 
-    /// Learns how long IP packets are that interfaces carry, where that is known: paths need not find that out. To be
-    /// called when one has changed, or a path is new there.
+    /// Learns how long IP packets are that interfaces carry, where that is known: paths need not
+    /// find that out. To be called when one has changed, or a path is new there.
     pub fn set_interface_mtus(&mut self, now: Instant, mtu: impl Fn(InterfaceId) -> Option<usize>) {
         self.now = now;
         self.sessions.give_all(|slot| {
@@ -318,19 +324,21 @@ impl Endpoint {
     }
 
     /// Notes that the socket of an interface, or the one for an address behind it, is full or takes
-    /// datagrams again: until then nothing is given out for its paths, and the other paths carry on.
+    /// datagrams again: until then nothing is given out for its paths, and the other paths carry
+    /// on.
     pub fn set_blocked(&mut self, interface: InterfaceId, remote: Option<Via>, blocked: bool) {
         self.sessions.give_all(|slot| slot.session.set_blocked(interface, remote, blocked));
     }
 
     /// Learns what the gateway of a relayed link takes. To be called before each
-    /// [`Endpoint::poll_transmit`] when that has changed: nothing is bound to the link before it has room.
+    /// [`Endpoint::poll_transmit`] when that has changed: nothing is bound to the link before it
+    /// has room.
     pub fn set_relay_room(&mut self, relay: RelayId, room: RelayRoom) {
         self.sessions.give_all(|slot| slot.session.set_relay_room(relay, room));
     }
 
-    /// Learns what the gateway of a relayed link says has become of a datagram ([`crate::Fate`]), by the path and number that
-    /// [`crate::Transmit`] had: nobody else says that one is lost.
+    /// Learns what the gateway of a relayed link says has become of a datagram ([`crate::Fate`]),
+    /// by the path and number that [`crate::Transmit`] had: nobody else says that one is lost.
     pub fn on_relay_fate(&mut self, now: Instant, path: PathRef, number: u64, arrived: bool) {
         self.now = now;
         if let Some(slot) = self.sessions.get_mut(path.session) {
@@ -338,16 +346,16 @@ impl Endpoint {
         }
     }
 
-    /// Notes that a datagram has not left, since the kernel refused it, by the path and number that [`crate::Transmit`] had:
-    /// it is missing, but the path has not lost it.
+    /// Notes that a datagram has not left, since the kernel refused it, by the path and number that
+    /// [`crate::Transmit`] had: it is missing, but the path has not lost it.
     pub fn on_unsent(&mut self, path: PathRef, number: u64) {
         if let Some(slot) = self.sessions.get_mut(path.session) {
             slot.session.on_unsent(path.path, number);
         }
     }
 
-    /// Returns how many datagrams of sessions came by a relayed link that were not authentic: somebody with the key of its group lies
-    /// [specs/relay.md §2].
+    /// Returns how many datagrams of sessions came by a relayed link that were not authentic:
+    /// somebody with the key of its group lies [specs/relay.md §2].
     pub fn not_authentic_by(&self, relay: RelayId) -> u64 {
         self.not_authentic.get(&relay).copied().unwrap_or_default()
     }
@@ -413,8 +421,9 @@ impl Endpoint {
 
     /// Lets time pass; [`Endpoint::poll_transmit`] is to be called afterwards.
     ///
-    /// What waits for [`Endpoint::serve`] is handled before the timers of its session, and of many sessions that are due some
-    /// are left for the next call: [`Endpoint::timeout`] says then that it has come.
+    /// What waits for [`Endpoint::serve`] is handled before the timers of its session, and of many
+    /// sessions that are due some are left for the next call: [`Endpoint::timeout`] says then that
+    /// it has come.
     #[inline(never)]
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
@@ -425,25 +434,28 @@ impl Endpoint {
         self.reap(now, Session::is_over);
     }
 
-    /// Tells whether the peer has answered a handshake of this session lately by saying that it does not
-    /// know our key, or has another pre-shared key. Anybody on the way can say so: for people alone.
+    /// Tells whether the peer has answered a handshake of this session lately by saying that it
+    /// does not know our key, or has another pre-shared key. Anybody on the way can say so: for
+    /// people alone.
     pub fn is_refused(&self, session: SessionId) -> bool {
         let initiator = self.sessions.get(session).and_then(|slot| slot.initiator.as_ref());
         initiator.is_some_and(Initiator::is_refused)
     }
 
-    /// Returns since when a peer's handshakes are answered in vain: none of the answers has been used. Whoever recorded a
-    /// handshake can send it once more, so it is for people alone.
+    /// Returns since when a peer's handshakes are answered in vain: none of the answers has been
+    /// used. Whoever recorded a handshake can send it once more, so it is for people alone.
     pub fn asked(&self, peer: PeerId) -> Option<Asking> {
         self.responder.asking(peer)
     }
 
-    /// Returns when another one came with the key of a session's peer last, and was turned away, and from where.
+    /// Returns when another one came with the key of a session's peer last, and was turned away,
+    /// and from where.
     pub fn contested(&self, session: SessionId) -> Option<(Instant, Via)> {
         self.sessions.get(session)?.session.contested()
     }
 
-    /// Lists what of MAVLink a session has not forwarded: by which channel, why, and how much of it.
+    /// Lists what of MAVLink a session has not forwarded: by which channel, why, and how much of
+    /// it.
     pub fn not_forwarded(
         &self,
         session: SessionId,
@@ -490,8 +502,9 @@ impl Endpoint {
         self.turns.work(share)
     }
 
-    /// Sets how many bytes the sessions may hold together; without it that is [`crate::MEMORY`]. Each may hold
-    /// [`crate::SESSION_SHARE`] whatever the others do, so there are as many sessions as there are shares.
+    /// Sets how many bytes the sessions may hold together; without it that is [`crate::MEMORY`].
+    /// Each may hold [`crate::SESSION_SHARE`] whatever the others do, so there are as many sessions
+    /// as there are shares.
     pub fn set_memory_bound(&mut self, bytes: usize) {
         self.memory.set_bound(bytes);
     }

@@ -67,8 +67,8 @@ impl Peers {
 
     /// Returns who made an Initiation; `own` is our own key.
     ///
-    /// The codes of all are tried, at 0.3 µs each. Where there are so many that this costs more than a
-    /// Diffie–Hellman, one of those says whose code it must be.
+    /// The codes of all are tried, at 0.3 µs each. Where there are so many that this costs more
+    /// than a Diffie–Hellman, one of those says whose code it must be.
     pub(super) fn find(
         &self,
         asked: &Asked<'_>,

@@ -5,8 +5,8 @@
 //!        same Response) → the peer's limit → Diffie–Hellman → Response, keys wait
 //! ```
 //!
-//! Only a peer gets as far as a Response, so the limit is the peer's own: nobody else spends it. A station
-//! with hundreds of peers spends one Diffie–Hellman to find out which one it is.
+//! Only a peer gets as far as a Response, so the limit is the peer's own: nobody else spends it. A
+//! station with hundreds of peers spends one Diffie–Hellman to find out which one it is.
 //!
 //! The keys of a Response wait here until the first datagram under them authenticates: only that
 //! shows that somebody who holds the initiator's keys is there *now*. A replayed Initiation never
@@ -40,14 +40,15 @@ pub(super) struct Responder {
     waiting: BTreeMap<u32, Kept>,
     /// Indices of `waiting`, oldest first.
     order: VecDeque<u32>,
-    /// Peers whose Initiations came, a first one without a cookie too, and that have used no keys since.
+    /// Peers whose Initiations came, a first one without a cookie too, and that have used no keys
+    /// since.
     asking: BTreeMap<PeerId, Asking>,
     /// Peers whose Initiations are of another version, each with the index of its last.
     foreign: BTreeMap<PeerId, (u32, OtherVersion)>,
 }
 
-/// A peer whose Initiations are answered, and that has used none of the keys: it does not get the Responses, as far as this end
-/// knows.
+/// A peer whose Initiations are answered, and that has used none of the keys: it does not get the
+/// Responses, as far as this end knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asking {
     /// When the first of these Initiations came.
@@ -285,7 +286,8 @@ impl Responder {
         [self.waiting.len(), self.order.len(), self.seen.order.len(), self.allowances.len()]
     }
 
-    /// Tells a stranger that it is one, a few times a second: a person may be looking for the reason.
+    /// Tells a stranger that it is one, a few times a second: a person may be looking for the
+    /// reason.
     fn refuse<'a>(&mut self, now: Instant, asked: &Asked<'_>) -> Screened<'a> {
         match self.refusals.take(now) {
             true => Screened::Answer(RefusalAnswer::make(asked, &self.public).to_vec()),

@@ -250,10 +250,12 @@ impl Sessions {
         unknown.chain(known).min()
     }
 
-    /// Lets time pass for those that have waited for it: [`limits::TIMERS_A_TURN`] at most, which have waited longest.
+    /// Lets time pass for those that have waited for it: [`limits::TIMERS_A_TURN`] at most, which
+    /// have waited longest.
     ///
-    /// Of what came in before its moment was noticed a session hears first: a process that stood still for a while would
-    /// take all its paths for silent otherwise. `waits_since` tells when the oldest of that came in.
+    /// Of what came in before its moment was noticed a session hears first: a process that stood
+    /// still for a while would take all its paths for silent otherwise. `waits_since` tells when
+    /// the oldest of that came in.
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -342,9 +344,9 @@ impl Sessions {
         self.find(peer, |slot| slot.initiator.is_none())
     }
 
-    /// Looks at the session that a peer has while it begins another one: a restarted peer leaves a dead
-    /// one behind, and a second daemon with the same key must not drive out the first.
-    /// A moment is named until which the old one may still answer.
+    /// Looks at the session that a peer has while it begins another one: a restarted peer leaves a
+    /// dead one behind, and a second daemon with the same key must not drive out the first. A
+    /// moment is named until which the old one may still answer.
     pub(super) fn rival(&mut self, now: Instant, peer: PeerId, nonce: u64) -> Option<Rival> {
         let id = self.begun_by(peer)?;
         let slot = self.get_mut(id)?;

@@ -1,5 +1,5 @@
-//! Which datagram is handled next when several sessions have one waiting: that of the session which has cost
-//! the least \[SFQ\].
+//! Which datagram is handled next when several sessions have one waiting: that of the session which
+//! has cost the least \[SFQ\].
 //!
 //! ```text
 //! start = max(start of the one served last, own finish)    when something begins to wait
@@ -8,11 +8,13 @@
 //! ```
 //!
 //! What waits here has been authenticated, so no session spends another's share. While only one has
-//! something waiting, it is served at once, whatever it has cost before. When several do, those that cost more
-//! than their share wait, each in a queue of its own, and what does not fit into the queue is dropped.
+//! something waiting, it is served at once, whatever it has cost before. When several do, those
+//! that cost more than their share wait, each in a queue of its own, and what does not fit into the
+//! queue is dropped.
 //!
 //! Deviations from the paper:
-//! 1. Costs are known when a datagram has been handled, not before: each session may overdraw by one.
+//! 1. Costs are known when a datagram has been handled, not before: each session may overdraw by
+//!    one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,10 +1,12 @@
-//! Peers that speak another version of the wire: both ends are told, for people [specs/wire.md §4] (4.8).
+//! Peers that speak another version of the wire: both ends are told, for people [specs/wire.md §4]
+//! (4.8).
 //!
 //! ```text
 //! Initiation that its peer made, and that cannot be opened → Version → Version of the initiator
 //! ```
 //!
-//! A responder of a release that knows no Version datagrams answers with cookies and nothing else: that tells as much.
+//! A responder of a release that knows no Version datagrams answers with cookies and nothing else:
+//! that tells as much.
 
 use units::Instant;
 
@@ -13,7 +15,8 @@ use crate::crypto::{OtherVersion, VersionAnswer};
 use crate::ids::{PeerId, Received};
 
 impl Endpoint {
-    /// Tells whether a peer speaks another version of the wire, as far as it is known: then there will be no session.
+    /// Tells whether a peer speaks another version of the wire, as far as it is known: then there
+    /// will be no session.
     pub fn other_version(&self, peer: PeerId) -> Option<OtherVersion> {
         let begun = self.sessions.begun_with(peer).and_then(|id| self.sessions.get(id));
         let initiator = begun.and_then(|slot| slot.initiator.as_ref());

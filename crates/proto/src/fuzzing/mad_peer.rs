@@ -1,7 +1,9 @@
-//! A peer that holds a valid key and no sense, beside a drone and a station that talk to each other.
+//! A peer that holds a valid key and no sense, beside a drone and a station that talk to each
+//! other.
 //!
-//! It asks the station for keys and answers the drone that asks it, with fields and damage of the script's
-//! choice behind codes that are right, and seals whatever it likes under the keys that come of it.
+//! It asks the station for keys and answers the drone that asks it, with fields and damage of the
+//! script's choice behind codes that are right, and seals whatever it likes under the keys that
+//! come of it.
 
 use units::Duration;
 
@@ -38,7 +40,8 @@ struct MadPeer<'s> {
     passed: Duration,
 }
 
-/// Plays a script; nothing panics, no answer is larger than its question, and the others do not notice.
+/// Plays a script; nothing panics, no answer is larger than its question, and the others do not
+/// notice.
 pub fn mad_peer(script: &[u8]) {
     let mut mad = MadPeer::new(script);
     while let Ok(what) = mad.script.u8() {

@@ -18,8 +18,8 @@ const PATHS: u8 = 4;
 /// Share of copies that is lost.
 const LOSS: f64 = 0.02;
 
-/// Hands commands in, a thousand a second, with a target or without, and acknowledges what arrives; returns how many copies
-/// left.
+/// Hands commands in, a thousand a second, with a target or without, and acknowledges what arrives;
+/// returns how many copies left.
 pub fn send_control(messages: u64, has_target: bool) -> u64 {
     let target = Target::new(0.999, Duration::from_millis(100)).filter(|_| has_target);
     let reliability = Reliability { control: target, ..Reliability::default() };

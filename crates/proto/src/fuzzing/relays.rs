@@ -1,4 +1,5 @@
-//! Nodes of a relay group among frames without sense, and among others that come, go and are repeated.
+//! Nodes of a relay group among frames without sense, and among others that come, go and are
+//! repeated.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,8 +13,8 @@ use crate::relay::{
 const GROUP: [u8; 32] = [3; 32];
 const MS: Duration = Duration::from_millis(1);
 
-/// Gives each role frames of a node that has the group's key and no sense: codes are right, boots have answered,
-/// bodies are the script's.
+/// Gives each role frames of a node that has the group's key and no sense: codes are right, boots
+/// have answered, bodies are the script's.
 pub fn relay_frames(script: &[u8]) {
     let Some((&first, mut script)) = script.split_first() else { return };
     let side = if first & 1 == 0 { Side::Ground } else { Side::Air };
@@ -70,8 +71,8 @@ pub fn relay_frames(script: &[u8]) {
     }
 }
 
-/// Lets relays come and go while datagrams travel, and frames be lost, repeated and late: what comes was sent, and comes
-/// once; when all is well again, all that was not given up has come.
+/// Lets relays come and go while datagrams travel, and frames be lost, repeated and late: what
+/// comes was sent, and comes once; when all is well again, all that was not given up has come.
 pub fn relay_group(script: &[u8]) {
     let Some((&first, script)) = script.split_first() else { return };
     // On fast radios most of the work is frames that nobody needs.

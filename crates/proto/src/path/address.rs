@@ -165,7 +165,8 @@ impl Address {
         (self.candidate, self.former) = (None, None);
     }
 
-    /// Tries an address that was named; the path moves there if it answers. Returns whether it is new.
+    /// Tries an address that was named; the path moves there if it answers. Returns whether it is
+    /// new.
     pub(super) fn suggest(&mut self, now: Instant, remote: Via) -> bool {
         let route = Route { remote, ..self.route };
         let known = self.candidate.as_ref().is_some_and(|candidate| candidate.route == route);
@@ -205,7 +206,8 @@ impl Address {
         self.limited = false;
     }
 
-    /// Tells whether datagrams to this route, or to the path's own, go where it has proved that they arrive.
+    /// Tells whether datagrams to this route, or to the path's own, go where it has proved that
+    /// they arrive.
     pub(super) fn is_proved(&self, route: Option<Route>) -> bool {
         self.own.is_none() && route.is_none_or(|route| route == self.route)
     }

@@ -1,4 +1,5 @@
-//! How long the answers of a path take: what is usual for it, and whether that is too long for control.
+//! How long the answers of a path take: what is usual for it, and whether that is too long for
+//! control.
 //!
 //! ```text
 //! usual = the second largest of what the longest answer took in each of the last 16 s     its jitter
@@ -6,13 +7,14 @@
 //! bound = least + max(150 ms, least)
 //! slow  = srtt > bound, now or within the last second            what it took meanwhile is not what is usual
 //! ```
-//! RFC 9002's variation is that of the last few answers: it says little about the one in a thousand which comes latest, and
-//! jitter has a long tail. Where a backup is paid for each answer that seems to be missing, that tail decides. One hiccup is
-//! an event, not a habit, so the second largest counts. Time without answers does not pass.
+//! RFC 9002's variation is that of the last few answers: it says little about the one in a thousand
+//! which comes latest, and jitter has a long tail. Where a backup is paid for each answer that
+//! seems to be missing, that tail decides. One hiccup is an event, not a habit, so the second
+//! largest counts. Time without answers does not pass.
 //!
-//! A path is *slow* by what it has taken itself, not by a fixed bound: a satellite's half a second is no trouble, that of a
-//! Wi-Fi with a queue is. Ten minutes later its slowness is taken for its nature. This file only remembers; `health.rs`
-//! and `service.rs` decide what follows.
+//! A path is *slow* by what it has taken itself, not by a fixed bound: a satellite's half a second
+//! is no trouble, that of a Wi-Fi with a queue is. Ten minutes later its slowness is taken for its
+//! nature. This file only remembers; `health.rs` and `service.rs` decide what follows.
 
 use units::{Duration, Instant};
 
@@ -20,11 +22,11 @@ use units::{Duration, Instant};
 const SECONDS: usize = 16;
 /// Minutes of which the least is remembered.
 const MINUTES: usize = 10;
-/// How much longer than usual an answer may take (1/4): where the tail is that of a normal distribution, one in
-/// 30,000 takes longer.
+/// How much longer than usual an answer may take (1/4): where the tail is that of a normal
+/// distribution, one in 30,000 takes longer.
 const MARGIN: u32 = 4;
-/// How much longer than the way itself takes answers may take before control is late: 75 ms each way, which with the
-/// usual links makes the 100 ms after which a set-point is a miss.
+/// How much longer than the way itself takes answers may take before control is late: 75 ms each
+/// way, which with the usual links makes the 100 ms after which a set-point is a miss.
 const SLOW: Duration = Duration::from_millis(150);
 /// How long a path must have been fast again: one good answer between bad ones is no recovery.
 const FAST_FOR: Duration = Duration::from_secs(1);

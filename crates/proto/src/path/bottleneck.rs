@@ -14,18 +14,19 @@
 //! is the link's only while the link, not the sender, limits it: a rate measured under a bound
 //! measures the bound, and a bound that follows it ratchets downwards.
 //!
-//! Delay that jumps by itself looks like a queue. But before a packet stands what was sent before it, and no more: where
-//! the hop brings that in less time than the delay has grown by, the way has become longer, and the base with it.
+//! Delay that jumps by itself looks like a queue. But before a packet stands what was sent before
+//! it, and no more: where the hop brings that in less time than the delay has grown by, the way has
+//! become longer, and the base with it.
 //!
 //! Delay that varies looks like a queue as well. The measured rate is then what we send, and a
-//! bound that rests on it would lower it for ever: `passage.rs` tells the two cases apart for bulk. Control
-//! comes at one pace and proves too little for that; but behind a thin hop that is overrun no message comes as it
-//! was sent, and on a path that has become longer nearly all do.
+//! bound that rests on it would lower it for ever: `passage.rs` tells the two cases apart for bulk.
+//! Control comes at one pace and proves too little for that; but behind a thin hop that is overrun
+//! no message comes as it was sent, and on a path that has become longer nearly all do.
 //!
 //! The second difference, that of round-trip times, guards against the clocks: one that drifts or
-//! steps changes the delay and not the round-trip time. What a silence held up counts: a hop that has
-//! become thin falls silent too, and one that merely stalled shows within milliseconds of being busy
-//! how fast it is.
+//! steps changes the delay and not the round-trip time. What a silence held up counts: a hop that
+//! has become thin falls silent too, and one that merely stalled shows within milliseconds of being
+//! busy how fast it is.
 
 mod least_of;
 mod rise;
@@ -72,8 +73,8 @@ const SATURATED_WITHIN: Duration = Duration::from_secs(1);
 /// A queue of this length shows that more is sent than the hop carries; changes of delay by less
 /// could be jitter.
 const DEEP: Duration = Duration::from_millis(40);
-/// Receptions as far apart as their sendings, within this, came as they were sent: receptions are noted some hundred
-/// microseconds late.
+/// Receptions as far apart as their sendings, within this, came as they were sent: receptions are
+/// noted some hundred microseconds late.
 const AS_SENT: Duration = Duration::from_millis(1);
 /// Time over which early receptions are counted where the hop was not saturated.
 const CALM: Duration = Duration::from_secs(10);
@@ -154,7 +155,8 @@ pub(super) struct Bottleneck {
     refuted: bool,
     /// Whether the hop was seen to be thin behind a queue: what jitter looks like has none.
     fell: bool,
-    /// The least delay and round-trip time before that, if the hop was fast then: a datagram takes so much again once it is.
+    /// The least delay and round-trip time before that, if the hop was fast then: a datagram takes
+    /// so much again once it is.
     fast: Option<(i64, Duration)>,
 }
 
@@ -194,7 +196,8 @@ impl Bottleneck {
             beyond = most;
         }
         let longer = size.saturating_sub(base_size);
-        // By a rate that is wrong, a datagram would take longer than it stood, and no queue would ever show.
+        // By a rate that is wrong, a datagram would take longer than it stood, and no queue would
+        // ever show.
         let rate = self.rate.filter(|_| !self.refuted);
         let own = rate.map_or(Duration::ZERO, |rate| rate.transmission_time(longer));
         self.queue = beyond.saturating_sub(own);
@@ -206,7 +209,8 @@ impl Bottleneck {
         let (took, should) = since_fast.unwrap_or((beyond, own));
         self.look_whether_faster(took, should);
         if beyond >= DEEP && sample.may_be_thin {
-            // The first late answer: it was this slow at least, and what comes behind it tells more.
+            // The first late answer: it was this slow at least, and what comes behind it tells
+            // more.
             let guess = Rate::from_bytes_in(whole(newest), beyond);
             self.rate_at = if self.rate.is_none() { now } else { self.rate_at };
             if *self.rate.get_or_insert(guess) < THIN {
@@ -275,12 +279,14 @@ impl Bottleneck {
         self.rate.filter(|_| !self.is_jittery && !self.refuted)
     }
 
-    /// Tells whether the hop was seen to be thin behind a queue, and nothing since has shown it to be faster.
+    /// Tells whether the hop was seen to be thin behind a queue, and nothing since has shown it to
+    /// be faster.
     pub(super) fn fell(&self) -> bool {
         self.fell
     }
 
-    /// Returns the rate of a hop that was busy nearly all the time, and was not seen to be faster since.
+    /// Returns the rate of a hop that was busy nearly all the time, and was not seen to be faster
+    /// since.
     pub(super) fn saturated_rate(&self) -> Option<Rate> {
         self.saturated
     }
@@ -290,8 +296,8 @@ impl Bottleneck {
         self.usual
     }
 
-    /// Returns the least rate that the hop had in the last `memory`, before a silence too, if it was
-    /// busy within it.
+    /// Returns the least rate that the hop had in the last `memory`, before a silence too, if it
+    /// was busy within it.
     pub(super) fn least_rate(&self, now: Instant, memory: Duration) -> Option<Rate> {
         if now.since(self.busy_at) < memory { self.history.low(memory, 0.0) } else { None }
     }
@@ -301,14 +307,14 @@ impl Bottleneck {
         self.best_ever
     }
 
-    /// Returns the best rate of the hop in the last two seconds, if it was busy for a good part of the
-    /// last one.
+    /// Returns the best rate of the hop in the last two seconds, if it was busy for a good part of
+    /// the last one.
     pub(super) fn first_rate(&self, now: Instant) -> Option<Rate> {
         self.first.filter(|_| now.since(self.rate_at) < FIRST_MEMORY)
     }
 
-    /// Tells whether what was under way when the packet was sent fits into the path without a queue:
-    /// then its delay is the path's own, however long that has become.
+    /// Tells whether what was under way when the packet was sent fits into the path without a
+    /// queue: then its delay is the path's own, however long that has become.
     fn shows_empty(&self, packet: &SentPacket) -> bool {
         let Some((rate, rtt)) = self.rate.zip(self.rtt.least()) else { return true };
         packet.stood <= rate.bytes_in(rtt) / 2
@@ -325,7 +331,8 @@ impl Bottleneck {
         }
     }
 
-    /// Learns at what rate packets were delivered: the hop is no slower, however little of it small ones show.
+    /// Learns at what rate packets were delivered: the hop is no slower, however little of it small
+    /// ones show.
     pub(super) fn on_delivered(&mut self, rate: Rate) {
         self.best_ever = self.best_ever.max(rate);
     }
@@ -392,9 +399,9 @@ impl Bottleneck {
         }
     }
 
-    /// Returns what the hop sent at least, and the time that it had for it at most: the last packets of those that came, since
-    /// the first of them reached it. Of all such runs the one that shows the highest rate: where the hop was idle before a
-    /// packet, that is its rate.
+    /// Returns what the hop sent at least, and the time that it had for it at most: the last
+    /// packets of those that came, since the first of them reached it. Of all such runs the one
+    /// that shows the highest rate: where the hop was idle before a packet, that is its rate.
     fn since_idle(&self, sample: &Sample<'_>, base: i64) -> Option<(u64, Duration)> {
         let base_size = self.delay.least().map_or(0, |(_, size)| size as u64 + limits::IP_AND_UDP);
         let mut packets: SmallVec<[(Instant, u64); 16]> =
@@ -429,8 +436,9 @@ impl Bottleneck {
         }
     }
 
-    /// Lets the rate follow a stretch: slowly, because radios send in bursts; at once where it falls
-    /// and the queue shows it. It takes two stretches to fall to a third: one may hold a stall.
+    /// Lets the rate follow a stretch: slowly, because radios send in bursts; at once where it
+    /// falls and the queue shows it. It takes two stretches to fall to a third: one may hold a
+    /// stall.
     fn smooth(&mut self, rate: Rate, span: Duration) {
         let old = self.rate.unwrap_or(rate);
         let last = self.last.replace(rate).unwrap_or(rate);

@@ -1,8 +1,8 @@
 //! The silent runs that a path has come back from: how long its bursts of losses last.
 //!
 //! ```text
-//! run    = how long the oldest unanswered packet had been overdue, with two more overdue behind it,
-//!          when a newer packet was answered in time; from 25 to 250 ms
+//! run    = how long the oldest unanswered packet had been overdue, with two more overdue behind
+//!          it, when a newer packet was answered in time; from 25 to 250 ms
 //! usual  = the second longest run of the last 10 to 20 s
 //! ```
 //! A radio that loses in bursts is silent again and again for as long as its bursts last, and each

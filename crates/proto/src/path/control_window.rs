@@ -1,14 +1,15 @@
-//! How much control a path takes at a time, so that a slow path drops superseded control instead of queueing it
-//! [specs/paths.md §6] (rules 9 and 10).
+//! How much control a path takes at a time, so that a slow path drops superseded control instead of
+//! queueing it [specs/paths.md §6] (rules 9 and 10).
 //!
 //! ```text
 //! silent   : a datagram at the pace of `silence.rs`, whatever else is known
 //! thin     : a rate below 300 kbit/s is known
-//!   free at = when the newest packet known to have left the hop left it; then each one since, at the hop's rate
+//!   free at = when the newest packet known to have left the hop left it; then each one since, at
+//!             the hop's rate
 //!   fresh   = rate · (now + 30 ms − free at)            nothing of it is under way
-//!   newest  = fresh, or nothing until free at − 20 ms + (queue of that packet − 30 ms, if positive)
-//!                                                        a newer one will replace it
-//!   repeat  = fresh, or nothing where the hop may be slow                     another copy is under way
+//!   newest  = of what a newer one will replace: fresh, or nothing until
+//!             free at − 20 ms + (queue of that packet − 30 ms, if positive)
+//!   repeat  = of what is under way elsewhere: fresh, or nothing where the hop may be slow
 //! faster   : no bound where a hop ever was, but while it is silent or known to be thin
 //! else     : fresh = rate of the hop · (base + 30 ms) − control in flight
 //!   base    = round trip without our own queue + what the peer holds acknowledgements back
@@ -19,14 +20,16 @@
 //! newest set-point replaces the older one and a command goes before a repeat, and not in the queue
 //! of a modem. A path with nothing under way always takes a datagram.
 //!
-//! A thin hop is followed by what was sent and is not known to have left it, of whatever kind and whatever was made of it
-//! since: a suspicion, a revival or an inherited round-trip time empty no queue. A window of bytes in flight would not do.
-//! It counts a queue in the other direction as time to fill; where both directions share the air, or have fallen together,
-//! each end fills it so for the other. What a newer message will replace waits longest, for it costs nothing.
+//! A thin hop is followed by what was sent and is not known to have left it, of whatever kind and
+//! whatever was made of it since: a suspicion, a revival or an inherited round-trip time empty no
+//! queue. A window of bytes in flight would not do. It counts a queue in the other direction as
+//! time to fill; where both directions share the air, or have fallen together, each end fills it so
+//! for the other. What a newer message will replace waits longest, for it costs nothing.
 //!
-//! A rate is believed until something shows that it is wrong: a busy hop shows another, a datagram takes less than half of
-//! what it should, the least delay falls by more than half of what one datagram takes. A rate that was forgotten after a
-//! while would be found again by what is sent then, in a queue.
+//! A rate is believed until something shows that it is wrong: a busy hop shows another, a datagram
+//! takes less than half of what it should, the least delay falls by more than half of what one
+//! datagram takes. A rate that was forgotten after a while would be found again by what is sent
+//! then, in a queue.
 //!
 //! How a path is treated before its hop has shown any rate matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts
@@ -42,8 +45,8 @@ use crate::recovery::{RIDE, SentPacket};
 
 /// Queue of its own that control may keep.
 const SLACK: Duration = Duration::from_millis(30);
-/// A message that a newer one replaces leaves this long before a thin hop is free: early enough for the hop never to be idle,
-/// which is when it shows its rate, and late enough to be new.
+/// A message that a newer one replaces leaves this long before a thin hop is free: early enough for
+/// the hop never to be idle, which is when it shows its rate, and late enough to be new.
 const NEXT: Duration = Duration::from_millis(20);
 /// Behind a queue of this length a path of unknown rate takes only [`LEAST_WINDOW`].
 const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
@@ -60,10 +63,11 @@ const MOST_DATAGRAM: Duration = Duration::from_millis(300);
 const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
 pub(crate) const THIN: Rate = Rate::from_bps(300_000);
-/// What 50 messages of 100 bytes a second take with their headers, and acknowledgements that ride: below it there
-/// is no room for copies.
+/// What 50 messages of 100 bytes a second take with their headers, and acknowledgements that ride:
+/// below it there is no room for copies.
 pub(super) const FULL: Rate = Rate::from_bps(100_000);
-/// By how much a copy is worth more for each share of what the path loses: where one in five is lost, half of [`FULL`] will do.
+/// By how much a copy is worth more for each share of what the path loses: where one in five is
+/// lost, half of [`FULL`] will do.
 const LOSS_WORTH: f64 = 5.0;
 /// The precision of timers: what is due a moment later is not due yet.
 const SOON: Duration = Duration::from_micros(1);
@@ -83,7 +87,8 @@ pub(crate) struct CopyRoom {
     pub(crate) repeat: usize,
     /// Of those that ask for no datagram of their own: some where one leaves anyway.
     pub(crate) ride: usize,
-    /// How long a copy takes at least, without its own time at the hop: what has less time to live is not worth sending.
+    /// How long a copy takes at least, without its own time at the hop: what has less time to live
+    /// is not worth sending.
     pub(crate) transit: Duration,
     /// The rate at which the hop sends it.
     pub(crate) rate: Rate,
@@ -143,12 +148,14 @@ impl Path {
         CopyRoom { newest, repeat, transit: self.control_arrival(now), ..CopyRoom::both(fresh) }
     }
 
-    /// Tells whether relays fell silent that were thin, or of which nothing was known: a little is under way there at most.
+    /// Tells whether relays fell silent that were thin, or of which nothing was known: a little is
+    /// under way there at most.
     fn drips(&self) -> bool {
         self.relayed.is_some() && self.was_thin && self.state == PathState::Suspected
     }
 
-    /// Returns the room on a hop that is thin: what it sends within the slack, beyond what may stand before it.
+    /// Returns the room on a hop that is thin: what it sends within the slack, beyond what may
+    /// stand before it.
     fn thin_room(&self, now: Instant, rate: Rate) -> CopyRoom {
         let free_at = self.free_at(rate);
         let transit = self.least_one_way() + free_at.since(now);
@@ -210,7 +217,8 @@ impl Path {
         Some(rate.bytes_in(self.free_at(rate).since(now)))
     }
 
-    /// Returns how much of what stands before the hop is bulk, as far as control waits behind it rather than here.
+    /// Returns how much of what stands before the hop is bulk, as far as control waits behind it
+    /// rather than here.
     fn bulk_before(&self, rate: Rate) -> Duration {
         let bulk = self.sent.standing().filter(|packet| packet.bulk);
         let bytes = bulk.map(|packet| usize::from(packet.bytes)).sum();
@@ -222,8 +230,8 @@ impl Path {
         self.hop.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default() / 2
     }
 
-    /// Returns when a message may leave that a newer one replaces, where it has to wait: until the hop has sent what is
-    /// under way. While it waits here, it is still the newest when it leaves.
+    /// Returns when a message may leave that a newer one replaces, where it has to wait: until the
+    /// hop has sent what is under way. While it waits here, it is still the newest when it leaves.
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
         let rate = match self.relayed {
             None => self.slow_rate(now),
@@ -265,7 +273,8 @@ impl Path {
         if self.lets_all_go() {
             return None;
         }
-        // What is paced by a rate makes no queue that would show another: it holds until it is refuted.
+        // What is paced by a rate makes no queue that would show another: it holds until it is
+        // refuted.
         self.busy_rate(now).or_else(|| self.thin_rate())
     }
 
@@ -286,8 +295,8 @@ impl Path {
         is_full || self.has_bulk() && self.is_thin() || is_unknown && self.hop.best_ever() < THIN
     }
 
-    /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and nothing since has shown it to
-    /// be faster, or if it was never seen to be faster at all.
+    /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and
+    /// nothing since has shown it to be faster, or if it was never seen to be faster at all.
     fn thin_rate(&self) -> Option<Rate> {
         let counts = self.hop.fell() || self.hop.best_ever() < THIN;
         self.hop.calm_rate().filter(|rate| *rate < THIN && counts && self.relayed.is_none())
@@ -347,8 +356,9 @@ impl Path {
         self.hop.saturated_rate().filter(|_| self.shows_hop())
     }
 
-    /// Returns the age at which a copy of control that is under way may be repeated on this path: not while it may still
-    /// arrive, or merely waits before the hop. A path that loses much has no copy to spare.
+    /// Returns the age at which a copy of control that is under way may be repeated on this path:
+    /// not while it may still arrive, or merely waits before the hop. A path that loses much has no
+    /// copy to spare.
     pub(crate) fn repeat_after(&self) -> Duration {
         let rate = self.hop.rate().filter(|_| !self.hop.is_empty());
         match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {

@@ -4,7 +4,8 @@
 //! known     the newest packet acknowledged: sent at s, stood before the narrowest hop for q
 //! rate      of that hop, when it was last busy (`bottleneck.rs`); where q < 5 ms, no
 //!           less than bytes in flight at s / (least rtt + q), which the path has carried
-//! arrival   = s + least rtt / 2 + q + (bytes sent since) / rate, and no sooner than an empty path brings it
+//! arrival   = s + least rtt / 2 + q + (bytes sent since) / rate, and no sooner than an empty path
+//!             brings it
 //! overdue   = age of the oldest unanswered packet − min(late age, least rtt + q + 10 ms)
 //! ```
 //! This is not the queue by which bulk is bounded (`bulk_bound.rs`): it looks ahead, at what the

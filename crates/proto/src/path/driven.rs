@@ -1,4 +1,5 @@
-//! Paths whose use a peer changes as some bytes say, while they come and go: for a test and a fuzz target.
+//! Paths whose use a peer changes as some bytes say, while they come and go: for a test and a fuzz
+//! target.
 
 use units::{Duration, Instant};
 
@@ -11,8 +12,8 @@ use crate::wire::{Frame, Frames, PathUseFrame};
 /// Paths of the session, at first.
 const PATHS: u8 = 3;
 
-/// Plays a script at a responder's paths. Whatever it says, every tier that a path may carry is served by one,
-/// control always is, and no path serves what it may not carry.
+/// Plays a script at a responder's paths. Whatever it says, every tier that a path may carry is
+/// served by one, control always is, and no path serves what it may not carry.
 pub(crate) fn drive(script: &[u8]) {
     let mut now = Instant::from_millis(1_000);
     let mut paths = Paths::default();

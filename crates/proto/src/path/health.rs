@@ -19,10 +19,10 @@
 //! ```
 //! A packet that was lost by chance never makes a path suspect, because a later one that is
 //! acknowledged takes its place; so the chance of k unanswered ones in a row decides. That chance
-//! holds only for independent losses. Where they come in bursts all k share one fate, and
-//! how long the bursts of this path last decides instead: bulk leaves a path in a burst as soon as it
-//! leaves any other, by doubt, but it is given up only when the silence outlasts what the path is
-//! known for. Meanwhile bulk still goes there if every other path is in doubt as well.
+//! holds only for independent losses. Where they come in bursts all k share one fate, and how long
+//! the bursts of this path last decides instead: bulk leaves a path in a burst as soon as it leaves
+//! any other, by doubt, but it is given up only when the silence outlasts what the path is known
+//! for. Meanwhile bulk still goes there if every other path is in doubt as well.
 //!
 //! Round-trip times of packets sent before or during a suspicion are not believed: a link that
 //! stalled and releases what it held would poison the estimate.
@@ -35,8 +35,8 @@ use crate::recovery::{PACKETS_PER_ACK, SentPacket};
 const FALSE_ALARM: f64 = 1e-7;
 /// Added to the measured loss: the estimate is that uncertain.
 const LOSS_DOUBT: f64 = 0.01;
-/// Chance, per packet, of calling for a backup because of losses at random: at 50 packets/s each way and 2 %
-/// of loss that costs 40 kB an hour.
+/// Chance, per packet, of calling for a backup because of losses at random: at 50 packets/s each
+/// way and 2 % of loss that costs 40 kB an hour.
 const FALSE_CALL: f64 = 1e-3;
 /// Least number of answers that are missing then: a single one is overdue after each loss.
 const LEAST_CALL: u32 = 2;
@@ -46,7 +46,8 @@ const LEAST_UNANSWERED: u32 = 3;
 const MOST_UNANSWERED: u32 = 12;
 /// Least allowance for variation: timers and scheduling of two operating systems.
 const LEAST_VARIATION: Duration = Duration::from_millis(4);
-/// Silence beyond the first overdue packet: pauses of the peer's processor. A run that is shorter is no silence.
+/// Silence beyond the first overdue packet: pauses of the peer's processor. A run that is shorter
+/// is no silence.
 pub(super) const SILENCE: Duration = Duration::from_millis(25);
 /// Probes of a doubtful path are this far apart at least.
 const FASTEST_PROBE: Duration = Duration::from_micros(2_500);
@@ -108,8 +109,8 @@ impl HealthView {
         self.least_run(FALSE_ALARM).clamp(LEAST_UNANSWERED, MOST_UNANSWERED) as usize
     }
 
-    /// Returns how many answers must be missing before control goes to a backup as well: fewer, since
-    /// a copy that was not needed costs its bytes alone.
+    /// Returns how many answers must be missing before control goes to a backup as well: fewer,
+    /// since a copy that was not needed costs its bytes alone.
     fn call_limit(&self) -> usize {
         self.run_by_chance().min(MOST_UNANSWERED as usize)
     }
@@ -172,8 +173,8 @@ pub(super) enum Verdict {
     Silent,
 }
 
-/// Returns when so many answers are missing that control goes to a backup as well; none before so many
-/// are due.
+/// Returns when so many answers are missing that control goes to a backup as well; none before so
+/// many are due.
 pub(super) fn alarm_at<'a>(
     view: &HealthView,
     mut unanswered: impl Iterator<Item = &'a SentPacket>,
@@ -184,8 +185,8 @@ pub(super) fn alarm_at<'a>(
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }
 
-/// Returns since when answers are missing that neither chance nor the bursts of this path explain; none before so many
-/// are due, and none after `now`.
+/// Returns since when answers are missing that neither chance nor the bursts of this path explain;
+/// none before so many are due, and none after `now`.
 pub(super) fn silent_since<'a>(
     now: Instant,
     view: &HealthView,
@@ -252,8 +253,8 @@ pub(super) fn judge<'a>(
     Verdict::Silent
 }
 
-/// Returns the packet whose answer, if it is missing, is the last of so many in a row: with as many as chance
-/// does not explain, the path is silent.
+/// Returns the packet whose answer, if it is missing, is the last of so many in a row: with as many
+/// as chance does not explain, the path is silent.
 fn missing_answer<'a>(
     view: &HealthView,
     oldest: &'a SentPacket,

@@ -242,8 +242,9 @@ impl Path {
         })
     }
 
-    /// Samples what the hop shows: to control packets that were given up too, whatever they carried. What stood before it while
-    /// nobody answered shows best that it has become thin; and what is left out of one sample is time without bytes in the next.
+    /// Samples what the hop shows: to control packets that were given up too, whatever they
+    /// carried. What stood before it while nobody answered shows best that it has become thin; and
+    /// what is left out of one sample is time without bytes in the next.
     fn measure_hop(
         &mut self,
         now: Instant,
@@ -311,7 +312,8 @@ impl Path {
         outcome.lost.extend(lost);
     }
 
-    /// Notes that the peer has received our acknowledgement of its packets up to `largest` that left at `sent_at`.
+    /// Notes that the peer has received our acknowledgement of its packets up to `largest` that
+    /// left at `sent_at`.
     pub(crate) fn on_ack_of_ack(&mut self, largest: u64, sent_at: Instant) {
         self.received.on_ack_of_ack(largest, sent_at);
     }

@@ -1,7 +1,7 @@
 //! Whether a path carries packets that are marked as control [specs/paths.md §4] (rule 8).
 //!
-//! Some networks drop packets with a mark that they do not sell. What is marked is lost there and what is not arrives, so the
-//! two are told apart by which of them are acknowledged:
+//! Some networks drop packets with a mark that they do not sell. What is marked is lost there and
+//! what is not arrives, so the two are told apart by which of them are acknowledged:
 //!
 //! ```text
 //! marked lost    = marked packets lost in a row                      none since one was acknowledged
@@ -9,9 +9,10 @@
 //! in doubt       ⇔ marked lost ≥ 3: every other datagram with control goes unmarked
 //! dropped        ⇔ marked lost ≥ 8 and plain arrived ≥ 4             until a marked probe is acknowledged; one a minute
 //! ```
-//! In doubt both kinds meet the same bursts, so losses alone make no path drop marks: at 30 % loss eight in a row while four
-//! others arrive come once in some ten thousand packets, and cost a place in a queue for a minute. The marks themselves are the
-//! driver's; here it is only said which datagrams deserve one.
+//! In doubt both kinds meet the same bursts, so losses alone make no path drop marks: at 30 % loss
+//! eight in a row while four others arrive come once in some ten thousand packets, and cost a place
+//! in a queue for a minute. The marks themselves are the driver's; here it is only said which
+//! datagrams deserve one.
 
 use units::{Duration, Instant};
 

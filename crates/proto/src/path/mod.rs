@@ -114,8 +114,8 @@ pub(crate) struct Outcome {
     pub(crate) clock: Option<ClockSample>,
     /// When the peer had received the newest of `acked`, in microseconds of its clock.
     pub(crate) received_at_us: u64,
-    /// When that one was sent, where earlier acknowledgements seem to have been lost: then those before it took as long as
-    /// it did. Otherwise they may have come together with it.
+    /// When that one was sent, where earlier acknowledgements seem to have been lost: then those
+    /// before it took as long as it did. Otherwise they may have come together with it.
     pub(crate) repeats_lost: Option<Instant>,
 }
 
@@ -139,7 +139,8 @@ pub(crate) struct Outgoing {
     pub(crate) frames: SentFrames,
 }
 
-/// How long after it was busy a path's capacity is reported, and answers may stand in a queue there: links of vehicles change.
+/// How long after it was busy a path's capacity is reported, and answers may stand in a queue
+/// there: links of vehicles change.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 
 /// One path of a session.
@@ -152,7 +153,8 @@ pub(crate) struct Path {
     next_pn: u64,
     skipped: Skipped,
     largest_received: Option<u64>,
-    /// Whether packets of the peer are missing since its last acknowledgement: others may have been among them.
+    /// Whether packets of the peer are missing since its last acknowledgement: others may have been
+    /// among them.
     gap_since_ack: bool,
     replay: SeenWindow,
     sent: SentPackets,
@@ -291,7 +293,8 @@ impl Path {
         self.rtt.min_rtt().unwrap_or_else(|| self.rtt.srtt_or_initial())
     }
 
-    /// Returns the rate at which the congestion control lets bulk leave: window over round-trip time.
+    /// Returns the rate at which the congestion control lets bulk leave: window over round-trip
+    /// time.
     pub(crate) fn send_rate(&self) -> Rate {
         if self.relayed.is_some() {
             return self.delivery_rate.max(relayed::LEAST_RATE);
@@ -299,7 +302,8 @@ impl Path {
         Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial())
     }
 
-    /// Tells whether its window has grown beyond the first one: until then its rate says little of the path.
+    /// Tells whether its window has grown beyond the first one: until then its rate says little of
+    /// the path.
     pub(crate) fn was_filled(&self) -> bool {
         self.congestion.cwnd() > initial_window(self.mtu.current() as u64)
     }
@@ -319,8 +323,8 @@ impl Path {
         self.state
     }
 
-    /// Tells whether what is sent now may be expected to arrive: it works, and no answer is overdue.
-    /// *Usable* always means this.
+    /// Tells whether what is sent now may be expected to arrive: it works, and no answer is
+    /// overdue. *Usable* always means this.
     pub(crate) fn is_usable(&self) -> bool {
         self.state == PathState::Active && !self.doubtful
     }
@@ -428,7 +432,8 @@ impl Path {
         let Some(rate) = self.slow_rate(self.looked_at) else { return Duration::ZERO };
         let first = self.sent.unheard().next();
         let queued = first.map_or(Duration::ZERO, |first| self.queued(rate, first));
-        // The answer stands in a queue, too. Control alone does not refute every rate, and where nothing is busy nothing queues.
+        // The answer stands in a queue, too. Control alone does not refute every rate, and where
+        // nothing is busy nothing queues.
         let was_busy = self.hop.rate_within(self.looked_at, KNOWN_FOR).is_some();
         let answer = if self.is_thin() && was_busy {
             THIN_PATIENCE

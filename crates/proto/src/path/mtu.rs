@@ -1,19 +1,20 @@
 //! The largest datagram that a path carries, found by probing it [RFC 8899]
 //! [specs/paths.md §4] (rule 6).
 //!
-//! Starts at what nearly every link carries, or at what the interface says where that is less, tries the
-//! largest first, then the start itself, and then the middle of what is left, one probe at a time. A size is given up after three
-//! probes. What no packet has proven is given up as soon as such packets vanish while smaller ones arrive:
-//! meanwhile longer datagrams go in pieces, so that costs bytes, and nothing else. When large packets that
-//! were proven vanish, the path has become a black hole for them: back to the start.
+//! Starts at what nearly every link carries, or at what the interface says where that is less,
+//! tries the largest first, then the start itself, and then the middle of what is left, one probe
+//! at a time. A size is given up after three probes. What no packet has proven is given up as soon
+//! as such packets vanish while smaller ones arrive: meanwhile longer datagrams go in pieces, so
+//! that costs bytes, and nothing else. When large packets that were proven vanish, the path has
+//! become a black hole for them: back to the start.
 
 use units::{Duration, Instant};
 
 use crate::limits::{LEAST_DATAGRAM, MAX_DATAGRAM, MIN_DATAGRAM};
 
-/// UDP payloads that common links and tunnels leave: links of 576, 800, 1,000, 1,128 and 1,228 bytes, of
-/// 1,280 over IPv6 and IPv4, and from there on encapsulations of Ethernet; the last is plain IPv4
-/// Ethernet, the one before plain IPv6.
+/// UDP payloads that common links and tunnels leave: links of 576, 800, 1,000, 1,128 and 1,228
+/// bytes, of 1,280 over IPv6 and IPv4, and from there on encapsulations of Ethernet; the last is
+/// plain IPv4 Ethernet, the one before plain IPv6.
 const SIZES: [usize; 13] = [
     LEAST_DATAGRAM,
     772,
@@ -35,7 +36,8 @@ const SETTLE: Duration = Duration::from_secs(1);
 const PROBES: u32 = 3;
 /// Time to the next search after one that ended below the largest size.
 const SEARCH_AGAIN: Duration = Duration::from_secs(300);
-/// The same where datagrams go in pieces; twice as long after each further search, up to the time above.
+/// The same where datagrams go in pieces; twice as long after each further search, up to the time
+/// above.
 const SEARCH_SOON: Duration = Duration::from_secs(10);
 /// Time to the next search after a black hole was suspected: it may have been chance.
 const BLACK_HOLE_PAUSE: Duration = Duration::from_secs(20);
@@ -44,8 +46,8 @@ const BLACK_HOLE: u32 = 12;
 /// How long that must go on: a full queue that counts bytes also refuses large packets and takes
 /// small ones, but not for as long.
 const BLACK_HOLE_TIME: Duration = Duration::from_secs(1);
-/// The same of packets of a size that none has proven: at 10 % loss one path in a thousand is thought too
-/// narrow, until its first probe is answered.
+/// The same of packets of a size that none has proven: at 10 % loss one path in a thousand is
+/// thought too narrow, until its first probe is answered.
 const UNPROVEN: u32 = 3;
 
 /// Finds and watches the MTU of one path.
@@ -220,8 +222,8 @@ impl MtuDiscovery {
         }
     }
 
-    /// Forgets a probe whose fate will never be known. Packets of data of these sizes were given up because the path
-    /// has fallen silent: if they are why, small ones arrive again before they do.
+    /// Forgets a probe whose fate will never be known. Packets of data of these sizes were given up
+    /// because the path has fallen silent: if they are why, small ones arrive again before they do.
     pub(super) fn on_silence(&mut self, now: Instant, lost: impl Iterator<Item = usize>) {
         self.in_flight = false;
         if self.hole.bytes <= self.proven {
@@ -347,7 +349,8 @@ mod tests {
             assert_eq!(search(&mut mtu, Instant::ZERO, limit), (limit, probes));
             assert_eq!((mtu.timeout(), mtu.has_failed()), (None, false));
         }
-        // It was plugged into something else: what is larger is looked for, what is smaller holds at once.
+        // It was plugged into something else: what is larger is looked for, what is smaller holds
+        // at once.
         let mut mtu = MtuDiscovery::new(Instant::ZERO);
         search(&mut mtu, Instant::ZERO, 1_472);
         mtu.set_limit(Instant::ZERO, 1_252);

@@ -30,8 +30,8 @@ const EXCESS: u64 = 6;
 const MESSAGE_QUEUE: Duration = Duration::from_millis(40);
 
 impl Path {
-    /// Tells whether an acknowledgement must leave now. On a slow path it rides with what leaves next,
-    /// if that is soon.
+    /// Tells whether an acknowledgement must leave now. On a slow path it rides with what leaves
+    /// next, if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
         let due_at = self.received.due_at().filter(|at| *at <= now);
         due_at.is_some_and(|at| at + self.ack_patience(now, self.careful_since(now)) <= now)
@@ -51,7 +51,8 @@ impl Path {
         rate.map_or(Duration::ZERO, |rate| takes(rate).min(SLOW_ACK_DELAY))
     }
 
-    /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop that has no room to spare.
+    /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop
+    /// that has no room to spare.
     pub(super) fn ack_rides(&self, rate: Rate) -> bool {
         rate < FULL && self.relayed.is_none() && self.sent.unheard().any(SentPacket::is_control)
     }
@@ -64,7 +65,8 @@ impl Path {
     /// Tells whether an acknowledgement would tell the peer anything new: it is cheap to add to
     /// whatever leaves, on any path.
     pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
-        // On a thin hop what every datagram repeats takes the place of a message. What is not due yet is of bulk.
+        // On a thin hop what every datagram repeats takes the place of a message. What is not due
+        // yet is of bulk.
         let due_at = self.received.due_at().filter(|at| *at <= now);
         let rides = || self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate));
         let careful = || self.careful_since(now);
@@ -138,7 +140,8 @@ impl Path {
         fit.then_some(size)
     }
 
-    /// Tells whether a probe with the mark of control is to leave now: the path has dropped what was marked.
+    /// Tells whether a probe with the mark of control is to leave now: the path has dropped what
+    /// was marked.
     pub(crate) fn marked_probe_is_due(&self, now: Instant) -> bool {
         self.state == PathState::Active && !self.rests() && self.marks.probe_is_due(now)
     }
@@ -153,8 +156,9 @@ impl Path {
         self.paced(now, || self.bulk_bound(now))
     }
 
-    /// Returns how many bytes of messages may leave now. Up to a short queue they are not bounded as bulk
-    /// is: a bound that keeps control's way free lets messages wait here while every link is poor.
+    /// Returns how many bytes of messages may leave now. Up to a short queue they are not bounded
+    /// as bulk is: a bound that keeps control's way free lets messages wait here while every link
+    /// is poor.
     pub(crate) fn message_budget(&self, now: Instant) -> usize {
         self.paced(now, || self.message_bound(now))
     }
@@ -219,8 +223,8 @@ impl Path {
         if room > 0 && is_ready() { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
     }
 
-    /// Returns how many bytes the window leaves, and what else is bound to be no more than `bound`: that
-    /// costs more to find out, and matters only where the window is not full.
+    /// Returns how many bytes the window leaves, and what else is bound to be no more than `bound`:
+    /// that costs more to find out, and matters only where the window is not full.
     fn window_room(&self, now: Instant, bound: impl FnOnce() -> u64) -> u64 {
         if self.sent.is_full() {
             return 0;
@@ -250,8 +254,8 @@ impl Path {
         is_proved && self.relayed.is_none() && self.config.congestion == CongestionKind::None
     }
 
-    /// Returns the bytes that may stand before the hop: what is in flight, and what was given up in silence, but for what
-    /// chance alone may have taken.
+    /// Returns the bytes that may stand before the hop: what is in flight, and what was given up in
+    /// silence, but for what chance alone may have taken.
     fn stands(&self) -> u64 {
         let is_empty = self.sent.given_up(0) == 0;
         let lost = if is_empty { 0 } else { self.health_view(self.looked_at).run_by_chance() };

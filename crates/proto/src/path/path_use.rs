@@ -1,8 +1,8 @@
-//! What an operator says of a path: what its bytes cost, whether it is kept in reserve, and what it may
-//! carry [specs/paths.md §8].
+//! What an operator says of a path: what its bytes cost, whether it is kept in reserve, and what it
+//! may carry [specs/paths.md §8].
 //!
-//! The initiator's configuration says so, and the responder is told: both directions are paid at one modem.
-//! What follows for the paths together is `service.rs`.
+//! The initiator's configuration says so, and the responder is told: both directions are paid at
+//! one modem. What follows for the paths together is `service.rs`.
 
 use crate::limits;
 use crate::select::Tier;
@@ -12,7 +12,8 @@ const BACKUP: u8 = 1;
 /// The classes that it carries stand above that.
 const CARRIES_SHIFT: u8 = 1;
 
-/// The price of a byte on a path, relative to the other paths' prices, in thousandths: more than zero.
+/// The price of a byte on a path, relative to the other paths' prices, in thousandths: more than
+/// zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cost(u32);
 

@@ -15,15 +15,16 @@ use crate::recovery::INITIAL_RTT;
 use crate::select::Tier;
 use crate::via::Via;
 
-/// Loss of a path whose answers to single packets are waited for: where less is lost, a later packet
-/// is nearly always answered and tells what is missing. So much more than another is much as well: less
-/// is repaired, or hardly noticed.
+/// Loss of a path whose answers to single packets are waited for: where less is lost, a later
+/// packet is nearly always answered and tells what is missing. So much more than another is much as
+/// well: less is repaired, or hardly noticed.
 pub(crate) const MUCH_LOSS: f64 = 0.05;
-/// Share of messages of which every first copy is lost that nobody hurries for: three times it would
-/// be seen among the 3,000 of a minute.
+/// Share of messages of which every first copy is lost that nobody hurries for: three times it
+/// would be seen among the 3,000 of a minute.
 const ALL_LOST: f64 = 1e-3;
-/// How long an answer is waited for while no path is known to work: the first guess alone, without a
-/// variation. What waits for so long cannot be sent anyway, and the next path may be there at once.
+/// How long an answer is waited for while no path is known to work: the first guess alone, without
+/// a variation. What waits for so long cannot be sent anyway, and the next path may be there at
+/// once.
 pub(crate) const PATIENCE_WITHOUT_PATH: Duration = INITIAL_RTT;
 
 /// An interface, or an address behind it, whose socket takes nothing now.
@@ -132,8 +133,8 @@ impl Paths {
         self.blocked.iter().any(|place| lies_at(path, *place))
     }
 
-    /// Notes that the socket of an interface, or the one for an address behind it, takes nothing for now,
-    /// or takes datagrams again; tells whether that is news.
+    /// Notes that the socket of an interface, or the one for an address behind it, takes nothing
+    /// for now, or takes datagrams again; tells whether that is news.
     pub(crate) fn set_blocked(&mut self, place: Blocked, blocked: bool) -> bool {
         let before = self.blocked.len();
         self.blocked.retain(|known| *known != place);
@@ -171,7 +172,8 @@ impl Paths {
         self.all.iter().filter_map(timeout).min()
     }
 
-    /// Returns how long a packet of bulk that leaves now takes to arrive, on the fastest path that works.
+    /// Returns how long a packet of bulk that leaves now takes to arrive, on the fastest path that
+    /// works.
     pub(crate) fn reach(&self) -> Duration {
         self.active_for(Tier::Bulk).map(Path::one_way).min().unwrap_or_default()
     }
@@ -187,9 +189,9 @@ impl Paths {
         serving.map(Path::probe_timeout).min().unwrap_or(PATIENCE_WITHOUT_PATH)
     }
 
-    /// Tells whether nothing depends on quick answers to copies of control that leave on every path:
-    /// one arrives nearly for certain, no backup waits to be called, and no bulk has to be taken
-    /// elsewhere soon.
+    /// Tells whether nothing depends on quick answers to copies of control that leave on every
+    /// path: one arrives nearly for certain, no backup waits to be called, and no bulk has to be
+    /// taken elsewhere soon.
     pub(crate) fn answers_may_wait(&self, now: Instant) -> bool {
         let carrying =
             || self.iter().filter(|path| path.is_usable() && path.carries().has(Tier::Control));

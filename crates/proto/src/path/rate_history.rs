@@ -17,8 +17,9 @@ const SLOTS: usize = 80;
 /// If more than one in this many receptions came too early for the rate, what looks like a queue is
 /// jitter.
 const EARLY_SHARE: u32 = 5;
-/// If more than one in this many came as they were sent, behind a hop that seems thin, the path has become longer, and what
-/// looks like a queue is that. Recorded operators, whose delay jumps: four in five. A full radio modem: one in five at most.
+/// If more than one in this many came as they were sent, behind a hop that seems thin, the path has
+/// become longer, and what looks like a queue is that. Recorded operators, whose delay jumps: four
+/// in five. A full radio modem: one in five at most.
 const AS_SENT_SHARE: u32 = 2;
 
 /// Remembers rates.
@@ -35,7 +36,8 @@ pub(super) struct Slot {
     pub(super) bytes: u64,
     /// How long it was busy.
     pub(super) busy: Duration,
-    /// Receptions, and those among them that came too early for the rate, and as far apart as they were sent.
+    /// Receptions, and those among them that came too early for the rate, and as far apart as they
+    /// were sent.
     pub(super) receptions: u32,
     pub(super) early: u32,
     pub(super) as_sent: u32,
@@ -90,7 +92,8 @@ impl RateHistory {
         }
     }
 
-    /// Forgets what came too early for the rate in the last `memory`: it was the rate that was wrong.
+    /// Forgets what came too early for the rate in the last `memory`: it was the rate that was
+    /// wrong.
     pub(super) fn excuse_early(&mut self, memory: Duration) {
         let newest = self.slots.back().map_or(Instant::ZERO, |slot| slot.began);
         let recent = self.slots.iter_mut().rev();

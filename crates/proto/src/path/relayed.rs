@@ -28,7 +28,8 @@ use crate::limits;
 /// What it is taken to carry before anything has been delivered.
 pub(super) const LEAST_RATE: Rate = Rate::from_bps(1_000_000);
 
-/// What a repair by relays is reckoned with as: where few frames are heard, a generation takes a second or two.
+/// What a repair by relays is reckoned with as: where few frames are heard, a generation takes a
+/// second or two.
 const REPAIR: Duration = Duration::from_millis(350);
 
 /// What a gateway takes now: [`crate::RelayNode::room`].
@@ -68,8 +69,8 @@ impl Path {
         }
     }
 
-    /// Returns how long a datagram may be now: what leaves at once first, so that packets that fit into it do not wait
-    /// together in a longer one; likewise what leaves in one piece.
+    /// Returns how long a datagram may be now: what leaves at once first, so that packets that fit
+    /// into it do not wait together in a longer one; likewise what leaves in one piece.
     pub(crate) fn lengths(&self) -> SmallVec<[usize; 2]> {
         match &self.relayed {
             None if self.may_cut() => smallvec![self.max_datagram(), self.longest_datagram()],
@@ -81,12 +82,14 @@ impl Path {
         }
     }
 
-    /// Tells whether datagrams may be longer than what it carries in one piece: not before its address has proved itself.
+    /// Tells whether datagrams may be longer than what it carries in one piece: not before its
+    /// address has proved itself.
     fn may_cut(&self) -> bool {
         self.max_datagram() < limits::MAX_DATAGRAM && self.allowance() == u64::MAX
     }
 
-    /// Learns what the gateway says has become of a packet: it has given it up, or relays have brought it to the other end.
+    /// Learns what the gateway says has become of a packet: it has given it up, or relays have
+    /// brought it to the other end.
     pub(crate) fn on_relay_fate(&mut self, now: Instant, pn: u64, arrived: bool) -> Outcome {
         let mut outcome = Outcome::default();
         if arrived {
@@ -101,15 +104,16 @@ impl Path {
         outcome
     }
 
-    /// Returns the round-trip time that whoever misses a packet reckons with: relays repair below, and small datagrams tell
-    /// nothing of how long that takes.
+    /// Returns the round-trip time that whoever misses a packet reckons with: relays repair below,
+    /// and small datagrams tell nothing of how long that takes.
     pub(crate) fn awaited(&self) -> Duration {
         let repair = if self.relayed.is_some() { REPAIR } else { Duration::ZERO };
         self.srtt_or_initial().max(repair)
     }
 
-    /// Tells whether small datagrams show the hop: they overtake coded ones, but not in a radio. Where that carries a good deal of
-    /// coded ones besides, it is not thin, and what small ones wait there for is not their own queue.
+    /// Tells whether small datagrams show the hop: they overtake coded ones, but not in a radio.
+    /// Where that carries a good deal of coded ones besides, it is not thin, and what small ones
+    /// wait there for is not their own queue.
     pub(super) fn shows_hop(&self) -> bool {
         self.relayed.as_ref().is_none_or(|relayed| !self.has_bulk() || relayed.room.carries < THIN)
     }

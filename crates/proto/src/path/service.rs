@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! carries(p)   = what the operator says, and control where no path is said to carry it
-//! serves(p, t) = p carries t, and, where p is a backup, none of those before it that carry t works for it: paths that
-//!                are no backups, then backups that cost less
-//! works for t  : active; for control besides: fewer answers are missing than call for a backup, none is later than
-//!                control may be (`health.rs`, `answers.rs`), and its socket is not full for that long
+//! serves(p, t) = p carries t, and, where p is a backup, none of those before it that carry t works
+//!                for it: paths that are no backups, then backups that cost less
+//! works for t  : active; for control besides: fewer answers are missing than call for a backup,
+//!                none is later than control may be (`health.rs`, `answers.rs`), and its socket is
+//!                not full for that long
 //! rests(p)     : p serves nothing, so that it is heard of rarely
 //! ```
 //! A path of which nothing was said serves everything, and nothing here changes what it does.
@@ -22,18 +23,20 @@ use crate::ids::PathId;
 use crate::recovery::MAX_ACK_DELAY;
 use crate::select::Tier;
 
-/// How long a backup in reserve carries nothing before it is probed: 25 s, below the 30 s after which the
-/// least patient translators forget a UDP flow. A probe of both ends costs 264 bytes with all headers, 38 kB
-/// an hour.
+/// How long a backup in reserve carries nothing before it is probed: 25 s, below the 30 s after
+/// which the least patient translators forget a UDP flow. A probe of both ends costs 264 bytes with
+/// all headers, 38 kB an hour.
 pub(super) const RESERVE_PROBE: Duration = Duration::from_secs(25);
-/// How long a backup rests before it is said to: calls that follow each other sooner are one use of it.
+/// How long a backup rests before it is said to: calls that follow each other sooner are one use of
+/// it.
 const LET_GO_AFTER: Duration = Duration::from_secs(1);
 
 /// What is known of a path's use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service {
     usage: PathUse,
-    /// What of it the peer does not know yet: the number of the change, while it may not have arrived.
+    /// What of it the peer does not know yet: the number of the change, while it may not have
+    /// arrived.
     untold: Option<u8>,
     /// How often the use has changed, modulo 256; at the responder, the newest change heard of.
     change: u8,
@@ -108,7 +111,8 @@ impl Path {
         }
     }
 
-    /// Takes what the peer's operator says of it; what was said before something known already is old.
+    /// Takes what the peer's operator says of it; what was said before something known already is
+    /// old.
     pub(crate) fn on_usage(&mut self, change: u8, usage: PathUse) {
         let is_newer = change.wrapping_sub(self.service.change) <= u8::MAX / 2;
         if is_newer {
@@ -126,15 +130,17 @@ impl Path {
         self.service.untold.take_if(|untold| *untold == change);
     }
 
-    /// Returns when a backup has to carry control unless there is an answer, and what for; none while no
-    /// backup waits for that.
+    /// Returns when a backup has to carry control unless there is an answer, and what for; none
+    /// while no backup waits for that.
     pub(super) fn alarm_at(&self, now: Instant) -> Option<(Instant, Call)> {
         let is_watched = self.service.is_watched && self.state == PathState::Active;
-        // How long a slow hop may hold an answer back is seen in what is usual, once there were answers.
+        // How long a slow hop may hold an answer back is seen in what is usual, once there were
+        // answers.
         let (control_ack_delay, ack_delay) =
             (self.control_held(), self.control_held().max(MAX_ACK_DELAY));
         let view = is_watched.then(|| self.health_view(now))?;
-        // A path that was called knows little of its variation, and the next one costs no more than its bytes.
+        // A path that was called knows little of its variation, and the next one costs no more than
+        // its bytes.
         let most = if self.service.usage.backup { view.srtt / 8 } else { view.rttvar };
         let rttvar = view.rttvar.min(most);
         let view = HealthView { control_ack_delay, ack_delay, rttvar, ..view };
@@ -159,8 +165,8 @@ impl Path {
         }
     }
 
-    /// Returns the least time between probes of a silent path, so that a backup which is not there costs
-    /// little either: a second while it may come back, then what it costs when it is there.
+    /// Returns the least time between probes of a silent path, so that a backup which is not there
+    /// costs little either: a second while it may come back, then what it costs when it is there.
     pub(super) fn least_silent_probe(&self, silent_for: Duration) -> Duration {
         match self.rests() {
             true if silent_for < Duration::from_secs(60) => Duration::from_secs(1),
@@ -169,7 +175,8 @@ impl Path {
         }
     }
 
-    /// Returns why it does not work as well as a tier asks; none where it does, so that others may rest.
+    /// Returns why it does not work as well as a tier asks; none where it does, so that others may
+    /// rest.
     fn trouble(&self, now: Instant, tier: Tier) -> Option<Call> {
         if self.state != PathState::Active {
             return Some(Call::Down);
@@ -195,7 +202,8 @@ impl Path {
         is_news
     }
 
-    /// Returns where it stands among those of which the first that works serves: by what it costs, where it is a backup.
+    /// Returns where it stands among those of which the first that works serves: by what it costs,
+    /// where it is a backup.
     fn place_in_reserve(&self) -> (bool, Cost, PathId) {
         let PathUse { backup, cost, .. } = self.service.usage;
         (backup, if backup { cost } else { Cost::default() }, self.id)
@@ -262,8 +270,8 @@ impl Paths {
         }
     }
 
-    /// Notes whether a target needs backups that nothing else calls for: its plans name them, and what they serve stays
-    /// the same.
+    /// Notes whether a target needs backups that nothing else calls for: its plans name them, and
+    /// what they serve stays the same.
     pub(crate) fn set_target_calls(&mut self, calls: bool) {
         self.target_calls = calls;
     }

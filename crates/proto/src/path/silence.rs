@@ -1,38 +1,44 @@
 //! What leaves on a path whose answers are missing [specs/paths.md §6] (rule 11).
 //!
-//! What was sent and is unanswered is lost, or it stands before a hop that has become thin. Where it is lost, more of it
-//! costs nothing and arrives as soon as anything does; where it stands, every datagram comes behind all that was sent
-//! before, until what arrives is too old. Nobody can tell the two apart before an answer comes. So the sender stays
-//! *careful* for as long as the hop may be thin.
+//! What was sent and is unanswered is lost, or it stands before a hop that has become thin. Where
+//! it is lost, more of it costs nothing and arrives as soon as anything does; where it stands,
+//! every datagram comes behind all that was sent before, until what arrives is too old. Nobody can
+//! tell the two apart before an answer comes. So the sender stays *careful* for as long as the hop
+//! may be thin.
 //!
 //! ```text
-//! silent since = when so many answers were missing that neither chance, nor the bursts of this path, nor what stands
-//!                before a hop of known rate explains it
-//!                until something is answered that was sent since then
-//! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or something has come in
-//!                since, in the last 2.5 s: what is dead or stands still brings nothing;
-//!                and most of what may stand before the hop is control
-//! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams came in last)
+//! silent since = when so many answers were missing that neither chance, nor the bursts of this
+//!                path, nor what stands before a hop of known rate explains it until something is
+//!                answered that was sent since then
+//! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or
+//!                something has come in since, in the last 2.5 s: what is dead or stands still
+//!                brings nothing; and most of what may stand before the hop is control
+//! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams
+//!                came in last)
 //! ```
-//! That is hardly slower than what is sent anyway, until something comes in slowly; then it is half of what comes. Waits that
-//! grow with the silence itself were tried: on recorded mobile links, which stall and then release what they hold, they cost
-//! more than they saved.
+//! That is hardly slower than what is sent anyway, until something comes in slowly; then it is half
+//! of what comes. Waits that grow with the silence itself were tried: on recorded mobile links,
+//! which stall and then release what they hold, they cost more than they saved.
 
 use units::{Duration, Instant};
 
 use super::{HealthView, Path, health};
 use crate::event::PathState;
 
-/// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24 kbit/s.
+/// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24
+/// kbit/s.
 const SLOW: Duration = Duration::from_millis(50);
-/// Further apart than this they show nothing: the path is dead. A full datagram takes 2.4 s at 5 kbit/s.
+/// Further apart than this they show nothing: the path is dead. A full datagram takes 2.4 s at 5
+/// kbit/s.
 pub(super) const DEAD: Duration = Duration::from_millis(2_500);
-/// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought something by then.
+/// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought
+/// something by then.
 const MAY_BE_THIN: Duration = Duration::from_millis(400);
-/// The time between two datagrams on a careful path, as a multiple of that between the peer's: what is sent here is as
-/// large, and acknowledgements stand in the same queue.
+/// The time between two datagrams on a careful path, as a multiple of that between the peer's: what
+/// is sent here is as large, and acknowledgements stand in the same queue.
 const WAIT_FOR: u32 = 2;
-/// A path that answers behind a longer queue than this has become thin; behind a shorter one it only stalled.
+/// A path that answers behind a longer queue than this has become thin; behind a shorter one it
+/// only stalled.
 const STALLED: Duration = Duration::from_millis(200);
 
 impl Path {
@@ -64,8 +70,9 @@ impl Path {
         (since < now).then_some(since)
     }
 
-    /// Returns what answers depend on while nothing of ours stands before the hop. How many fail to come by chance is judged
-    /// by the last few, and by what is missing of the peer's: a path that begins to lose nearly all is not silent.
+    /// Returns what answers depend on while nothing of ours stands before the hop. How many fail to
+    /// come by chance is judged by the last few, and by what is missing of the peer's: a path that
+    /// begins to lose nearly all is not silent.
     fn empty_view(&self, now: Instant) -> HealthView {
         let coming = self.received.loss().recent();
         let known = self.health_view(now);
@@ -89,7 +96,8 @@ impl Path {
         }
     }
 
-    /// Tells whether datagrams of the peer come in while answers are missing: what is dead or stands still brings none.
+    /// Tells whether datagrams of the peer come in while answers are missing: what is dead or
+    /// stands still brings none.
     fn comes_in(&self, now: Instant, since: Instant) -> bool {
         self.last_received_at.is_some_and(|at| at > since && now.since(at) <= DEAD)
     }
@@ -99,7 +107,8 @@ impl Path {
         self.distance >= SLOW
     }
 
-    /// Returns since when little may be sent: answers are missing, and the hop may have become thin.
+    /// Returns since when little may be sent: answers are missing, and the hop may have become
+    /// thin.
     pub(super) fn careful_since(&self, now: Instant) -> Option<Instant> {
         if self.lets_all_go() {
             return None;
@@ -109,8 +118,8 @@ impl Path {
         (since < now && may_be_thin && self.is_of_control()).then_some(since)
     }
 
-    /// Tells whether most of what may stand before the hop is control: behind bulk a little more is nothing, and probes alone fill
-    /// nothing.
+    /// Tells whether most of what may stand before the hop is control: behind bulk a little more is
+    /// nothing, and probes alone fill nothing.
     fn is_of_control(&self) -> bool {
         let (mut control, mut bulk) = (0, 0);
         for packet in self.sent.unheard() {
@@ -121,7 +130,8 @@ impl Path {
         control > bulk
     }
 
-    /// Returns when the next datagram with control may leave because of silence; none where nothing holds it back.
+    /// Returns when the next datagram with control may leave because of silence; none where nothing
+    /// holds it back.
     pub(super) fn patient_until(&self, now: Instant) -> Option<Instant> {
         self.careful_since(now).map(|since| self.patient_from(since))
     }

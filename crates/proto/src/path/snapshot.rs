@@ -54,9 +54,9 @@ pub(crate) struct PathSnapshot {
 
 /// What a path is good for, from much to little.
 impl PathSnapshot {
-    /// Tells whether to send symbols here that other paths carry or repair: on a path that works, and
-    /// on one that fell silent so recently that it may only be a burst. A symbol that is lost costs
-    /// nothing but its bytes, and bursts are what repair symbols are for.
+    /// Tells whether to send symbols here that other paths carry or repair: on a path that works,
+    /// and on one that fell silent so recently that it may only be a burst. A symbol that is lost
+    /// costs nothing but its bytes, and bursts are what repair symbols are for.
     pub(crate) fn is_worth_symbols(&self, now: Instant) -> bool {
         let heard = self.last_received_at.is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
         self.state == PathState::Active || (self.state == PathState::Suspected && heard)
@@ -73,7 +73,8 @@ impl PathSnapshot {
         delay.max(self.silence())
     }
 
-    /// Returns how long a packet is under way at least, if what is unanswered waits and is not lost.
+    /// Returns how long a packet is under way at least, if what is unanswered waits and is not
+    /// lost.
     pub(crate) fn silence(&self) -> Duration {
         self.least_rtt() / 2 + self.drain.overdue
     }

@@ -1,10 +1,12 @@
-//! Packets whose loss says nothing of the path, and what the peer is told of them [specs/paths.md §4] (rule 7).
+//! Packets whose loss says nothing of the path, and what the peer is told of them [specs/paths.md
+//! §4] (rule 7).
 //!
-//! A probe that is longer than the link carries, what went to an address that has not proved itself, what was under way to
-//! an address that the path has left since, and what the kernel refused are missing at the peer as a loss is: it counts by
-//! gaps in the numbers. So each later datagram of the path names them, until one of those is acknowledged. Where others come
-//! up meanwhile that do not follow on them, only the newest are named: few are told of at a time, and a datagram has room
-//! for more than that.
+//! A probe that is longer than the link carries, what went to an address that has not proved
+//! itself, what was under way to an address that the path has left since, and what the kernel
+//! refused are missing at the peer as a loss is: it counts by gaps in the numbers. So each later
+//! datagram of the path names them, until one of those is acknowledged. Where others come up
+//! meanwhile that do not follow on them, only the newest are named: few are told of at a time, and
+//! a datagram has room for more than that.
 
 use crate::wire::UncountedFrame;
 

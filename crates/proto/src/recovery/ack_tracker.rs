@@ -3,10 +3,10 @@
 //! Keeps the ranges of packet numbers received for the next ACK frame. Control, probes and
 //! challenges are acknowledged at once, so that silence is noticed within a round trip; other
 //! packets after the eighth or 10 ms, whichever is first, and at once where a gap opens. That of
-//! control whose sender says so waits for a datagram to ride in. A gap that may
-//! keep a flow of the tunnel waiting is told again with each of the next packets, and by a faster path
-//! too, where there is one: the sooner it is known, the sooner the flow goes on. The replay window, not
-//! this file, removes duplicates.
+//! control whose sender says so waits for a datagram to ride in. A gap that may keep a flow of the
+//! tunnel waiting is told again with each of the next packets, and by a faster path too, where
+//! there is one: the sooner it is known, the sooner the flow goes on. The replay window, not this
+//! file, removes duplicates.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -26,12 +26,13 @@ pub(crate) const RIDE: Duration = Duration::from_millis(25);
 pub(crate) const PACKETS_PER_ACK: u32 = 8;
 /// Ranges older than this are no longer repeated: the peer has long decided what was lost.
 const RANGE_MEMORY: Duration = Duration::from_secs(1);
-/// Packets after a gap that are acknowledged at once: as many as recovery waits for [RFC 9002 §6.1.1].
+/// Packets after a gap that are acknowledged at once: as many as recovery waits for [RFC 9002
+/// §6.1.1].
 const TOLD_AGAIN: u8 = 3;
 /// A gap of more packets is an outage, which says nothing about loss outside it.
 const LONGEST_GAP: u64 = 16;
-/// Ranges of packets that do not count which are remembered, and gaps that may turn out to be of such: the sender names one
-/// range at a time.
+/// Ranges of packets that do not count which are remembered, and gaps that may turn out to be of
+/// such: the sender names one range at a time.
 const UNCOUNTED: usize = 4;
 
 /// Describes a packet that came in, once its frames are known.
@@ -75,8 +76,8 @@ pub(crate) struct AckTracker {
     ranges: VecDeque<Range>,
     largest_at: Instant,
     unacknowledged: u32,
-    /// Packets that are still to be acknowledged at once because of a gap, and how often a faster path is
-    /// still to tell of it.
+    /// Packets that are still to be acknowledged at once because of a gap, and how often a faster
+    /// path is still to tell of it.
     hurried: u8,
     told_elsewhere: u8,
     due_at: Option<Instant>,
@@ -88,7 +89,8 @@ pub(crate) struct AckTracker {
 }
 
 impl AckTracker {
-    /// Learns that packets from `first` to `last` do not count: if they are missing, the path did not lose them.
+    /// Learns that packets from `first` to `last` do not count: if they are missing, the path did
+    /// not lose them.
     pub(crate) fn on_uncounted(&mut self, first: u64, last: u64) {
         // What was named before has grown.
         self.uncounted.retain(|known| *known.start() != first);
@@ -214,9 +216,9 @@ impl AckTracker {
         })
     }
 
-    /// Notes that the peer has received an acknowledgement up to `largest` that left at `sent_at`: it need not be repeated.
-    /// What came since is told however small its number is: on relays small packets overtake others by hundreds of
-    /// milliseconds.
+    /// Notes that the peer has received an acknowledgement up to `largest` that left at `sent_at`:
+    /// it need not be repeated. What came since is told however small its number is: on relays
+    /// small packets overtake others by hundreds of milliseconds.
     pub(crate) fn on_ack_of_ack(&mut self, largest: u64, sent_at: Instant) {
         let is_told = |range: &Range| range.at <= sent_at;
         self.ranges.retain(|range| range.last >= largest || !is_told(range));
@@ -366,7 +368,8 @@ mod tests {
         assert_eq!(ranges_of(&mut tracker), [9..=9]);
     }
 
-    /// Six steps, each of them one of five packets or the news that the acknowledgement of one arrived.
+    /// Six steps, each of them one of five packets or the news that the acknowledgement of one
+    /// arrived.
     #[test]
     fn any_six_steps_leave_what_a_set_holds() {
         const KINDS: u64 = 10;

@@ -30,7 +30,8 @@ pub(crate) struct PeerClock<'a> {
 }
 
 impl PeerClock<'_> {
-    /// Returns the age of what the peer handed in when its clock showed the low 32 bits `submitted_us`.
+    /// Returns the age of what the peer handed in when its clock showed the low 32 bits
+    /// `submitted_us`.
     ///
     /// Before the first clock sample all that is known is that it is younger than the session,
     /// because nothing survives from one session to the next.
@@ -108,8 +109,8 @@ impl ClockOffset {
         })
     }
 
-    /// Returns when the peer's clock showed `peer_us`, by ours, and how far that may be off; none before the first
-    /// sample.
+    /// Returns when the peer's clock showed `peer_us`, by ours, and how far that may be off; none
+    /// before the first sample.
     pub(crate) fn by_ours(&self, now: Instant, peer_us: u64) -> Option<(Instant, Duration)> {
         let (offset_us, error_us) = self.estimate_us(now)?;
         let ours_us = i64::try_from(peer_us).unwrap_or(i64::MAX).saturating_sub(offset_us);

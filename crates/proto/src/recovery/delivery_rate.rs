@@ -19,7 +19,8 @@ pub(crate) struct DeliveryState {
 }
 
 impl DeliveryState {
-    /// Returns the bytes that were in flight before the packet; on a relayed link, those of control alone.
+    /// Returns the bytes that were in flight before the packet; on a relayed link, those of control
+    /// alone.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight
     }
@@ -51,8 +52,8 @@ pub(crate) struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// Notes that a packet is sent, and whether nothing is in flight; returns the state that must travel with it, with the bytes
-    /// before it.
+    /// Notes that a packet is sent, and whether nothing is in flight; returns the state that must
+    /// travel with it, with the bytes before it.
     pub(crate) fn on_sent(&mut self, now: Instant, is_idle: bool, in_flight: u64) -> DeliveryState {
         if is_idle {
             self.first_sent_at = now;

@@ -1,4 +1,5 @@
-//! Packets of a relayed path that its gateway says have arrived: their acknowledgements are due [specs/paths.md §9].
+//! Packets of a relayed path that its gateway says have arrived: their acknowledgements are due
+//! [specs/paths.md §9].
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use units::{Duration, Instant};
 
 use crate::limits;
 
-/// What an acknowledgement may take beyond a round trip of small packets, once a packet is said to have arrived.
+/// What an acknowledgement may take beyond a round trip of small packets, once a packet is said to
+/// have arrived.
 const LATE: Duration = Duration::from_millis(100);
 
 /// When each was said to have arrived.

@@ -5,8 +5,8 @@
 //! n     ← n / (1 + time / 10 s)       and loss with it once n is 24; time since the packet before, from a quarter of a second on
 //! burst ← burst + 1/16·(run − burst)  per run of lost packets
 //! ```
-//! So where packets are further apart than memory in packets allows for, time makes them forgotten: what an idle path lost a
-//! minute ago says nothing of it, and what one probe a second says counts.
+//! So where packets are further apart than memory in packets allows for, time makes them forgotten:
+//! what an idle path lost a minute ago says nothing of it, and what one probe a second says counts.
 //!
 //! Fed in packet-number order as far as outcomes come in that order; used on what we sent (from
 //! acknowledgements) and on what we received (from gaps in packet numbers).
@@ -20,12 +20,13 @@ use units::{Duration, Instant};
 
 /// Packets over which loss is averaged; 256 give ± 0.9 points at 2 % loss.
 const MEMORY: f64 = 256.0;
-/// The same in time, where few packets are sent: links of vehicles change. As long as the least round-trip time and
-/// reordering are remembered.
+/// The same in time, where few packets are sent: links of vehicles change. As long as the least
+/// round-trip time and reordering are remembered.
 const TIME_MEMORY: Duration = Duration::from_secs(10);
 /// Where packets are no further apart, those that are remembered are of the last minute anyway.
 const BUSY: Duration = Duration::from_millis(250);
-/// Packets below which time does not lower the evidence: one lost probe of an idle path is 4 % then, which is no alarm.
+/// Packets below which time does not lower the evidence: one lost probe of an idle path is 4 %
+/// then, which is no alarm.
 const LEAST: f64 = 24.0;
 /// Packets over which the share of the last ones is averaged.
 const RECENT: f64 = 16.0;

@@ -36,7 +36,8 @@ const MAX_TIME_EIGHTHS: u32 = 16;
 const REORDERING_MEMORY: Duration = Duration::from_secs(10);
 /// A lost packet may be acknowledged for this long: longer than the stalls of a cellular link.
 const LOST_MEMORY: Duration = Duration::from_secs(5);
-/// One that may stand before the hop, since no later one was acknowledged, is remembered for this long.
+/// One that may stand before the hop, since no later one was acknowledged, is remembered for this
+/// long.
 const STANDING_MEMORY: Duration = Duration::from_secs(60);
 /// Lost packets that are remembered; beyond that the oldest is forgotten.
 const LOST_PACKETS: usize = 4_096;
@@ -63,8 +64,8 @@ pub(crate) enum SentFrame {
     PathAddress { path: PathId },
     /// How the operator wants the packet's path to be used, as of this change.
     PathUse { change: u8 },
-    /// A piece of a longer datagram, by the session's number for that, and whether that carried something that no
-    /// congestion window holds back.
+    /// A piece of a longer datagram, by the session's number for that, and whether that carried
+    /// something that no congestion window holds back.
     Piece { whole: u32, is_control: bool },
     /// Something of this end, as of this change.
     Note { name: u16, change: u32 },
@@ -94,7 +95,8 @@ pub(crate) struct SentPacket {
     pub(crate) bulk: bool,
     /// Delivery count at its sending.
     pub(crate) delivery: DeliveryState,
-    /// Whether its loss says something of the path: it was no probe for the MTU, and went where the path's packets go.
+    /// Whether its loss says something of the path: it was no probe for the MTU, and went where the
+    /// path's packets go.
     pub(crate) counts: bool,
     /// Whether the driver was told to mark it as control.
     pub(crate) marked: bool,
@@ -182,15 +184,18 @@ pub(crate) struct SentPackets {
     loss: LossEstimator,
     /// When anything was heard of them last.
     at: Instant,
-    /// What became of packets by the time when a later one was acknowledged, those that were given up included.
+    /// What became of packets by the time when a later one was acknowledged, those that were given
+    /// up included.
     heard: LossEstimator,
-    /// Small packets overtake others: only they are lost by what is acknowledged after them, and by time alone.
+    /// Small packets overtake others: only they are lost by what is acknowledged after them, and by
+    /// time alone.
     overtaken: bool,
     landed: Landed,
 }
 
 impl SentPackets {
-    /// Starts with nothing sent; `overtaken` on a link where small packets overtake others [specs/paths.md §9].
+    /// Starts with nothing sent; `overtaken` on a link where small packets overtake others
+    /// [specs/paths.md §9].
     pub(crate) fn new(overtaken: bool) -> Self {
         Self {
             overtaken,
@@ -354,7 +359,8 @@ impl SentPackets {
         lost
     }
 
-    /// Declares one packet lost: whoever carried it has said so. This does not enter the loss estimate.
+    /// Declares one packet lost: whoever carried it has said so. This does not enter the loss
+    /// estimate.
     pub(crate) fn give_up(&mut self, pn: u64) -> Option<SentPacket> {
         let index = self.entries.partition_point(|entry| entry.pn() < pn);
         self.entries.get(index).filter(|entry| entry.pn() == pn)?;
@@ -363,7 +369,8 @@ impl SentPackets {
         lost
     }
 
-    /// Lets the loss of all that is outstanding say nothing of the path; returns the first and the last number.
+    /// Lets the loss of all that is outstanding say nothing of the path; returns the first and the
+    /// last number.
     pub(crate) fn spare_all(&mut self) -> Option<(u64, u64)> {
         let mut spared = None;
         for entry in &mut self.entries {
@@ -384,13 +391,15 @@ impl SentPackets {
         is_it
     }
 
-    /// Notes that whoever carried a packet says that it has arrived: without an acknowledgement soon it is lost after all.
+    /// Notes that whoever carried a packet says that it has arrived: without an acknowledgement
+    /// soon it is lost after all.
     pub(crate) fn on_landed(&mut self, now: Instant, pn: u64) {
         let first = self.entries.front().map_or(pn, Entry::pn);
         self.landed.note(now, pn, first);
     }
 
-    /// Moves an outstanding packet to the lost ones; that one which elicits no acknowledgement is missing nobody is told.
+    /// Moves an outstanding packet to the lost ones; that one which elicits no acknowledgement is
+    /// missing nobody is told.
     fn end_as_lost(&mut self, index: usize, counts: bool) -> Option<SentPacket> {
         let pn = self.entries[index].pn();
         if !matches!(self.entries[index], Entry::Outstanding(_)) {
@@ -462,20 +471,20 @@ impl SentPackets {
         any.into_iter().flatten().filter(|packet| packet.ack_eliciting)
     }
 
-    /// Returns all packets, of whatever kind, that were sent after the newest one that was acknowledged: they may stand before a
-    /// hop.
+    /// Returns all packets, of whatever kind, that were sent after the newest one that was
+    /// acknowledged: they may stand before a hop.
     pub(crate) fn standing(&self) -> impl Iterator<Item = &SentPacket> {
         self.silenced().chain(self.outstanding())
     }
 
-    /// Returns the same with those that were given up in silence: each of them is lost, or waits at a hop that has become
-    /// thin.
+    /// Returns the same with those that were given up in silence: each of them is lost, or waits at
+    /// a hop that has become thin.
     pub(crate) fn unheard(&self) -> impl Iterator<Item = &SentPacket> {
         self.silenced().filter(|packet| packet.ack_eliciting).chain(self.unanswered())
     }
 
-    /// Returns the bytes of those that were given up in silence and may still stand before a hop, but for so many that were
-    /// lost.
+    /// Returns the bytes of those that were given up in silence and may still stand before a hop,
+    /// but for so many that were lost.
     pub(crate) fn given_up(&self, lost: usize) -> u64 {
         debug_assert_eq!(self.given_up, self.count_given_up());
         let lost: u64 = self.silenced().take(lost).map(|packet| u64::from(packet.bytes)).sum();
@@ -486,7 +495,8 @@ impl SentPackets {
         self.silenced().map(|packet| u64::from(packet.bytes)).sum()
     }
 
-    /// Lists those that were given up before any later one was acknowledged. That is asked often, and mostly there are none.
+    /// Lists those that were given up before any later one was acknowledged. That is asked often,
+    /// and mostly there are none.
     fn silenced(&self) -> impl Iterator<Item = &SentPacket> {
         let after = self.first_unheard();
         let lost = (after < self.lost_end).then(|| self.lost.range(after..));
@@ -542,7 +552,8 @@ impl SentPackets {
     }
 }
 
-/// Returns how many bytes a packet counts as control in flight, headers included. What waits for relays is none.
+/// Returns how many bytes a packet counts as control in flight, headers included. What waits for
+/// relays is none.
 fn control_bytes(packet: &SentPacket, overtaken: bool) -> u64 {
     let is_small = usize::from(packet.bytes) <= limits::RELAY_SMALL;
     let counts = packet.ack_eliciting && !packet.bulk && (is_small || !overtaken);

@@ -1,6 +1,7 @@
 //! Frames between gateways and relays, to bytes and back [specs/relay.md §1].
 //!
-//! Total: whatever comes in is a frame within its bounds or malformed. Codes are the business of `keys.rs`.
+//! Total: whatever comes in is a frame within its bounds or malformed. Codes are the business of
+//! `keys.rs`.
 
 use core::fmt;
 
@@ -245,8 +246,8 @@ impl Body {
     }
 }
 
-/// Returns how long a datagram may be that travels in generations of k packets, in bytes: the frame is as long as frames
-/// may be then [specs/relay.md §4].
+/// Returns how long a datagram may be that travels in generations of k packets, in bytes: the frame
+/// is as long as frames may be then [specs/relay.md §4].
 pub fn longest_datagram(k: usize) -> usize {
     limits::MAX_DATAGRAM - HEADER - CODED - k - crate::delivery::generation::LENGTH - CODE
 }

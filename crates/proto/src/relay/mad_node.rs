@@ -1,4 +1,5 @@
-//! Nodes that have the group's key and no sense, for the fuzz targets: they answer challenges, and say anything.
+//! Nodes that have the group's key and no sense, for the fuzz targets: they answer challenges, and
+//! say anything.
 
 use std::collections::BTreeMap;
 

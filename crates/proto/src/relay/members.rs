@@ -1,4 +1,5 @@
-//! Whose frames count: each boot of a sender proves itself by answering a challenge [specs/relay.md §2].
+//! Whose frames count: each boot of a sender proves itself by answering a challenge [specs/relay.md
+//! §2].
 //!
 //! ```text
 //! frame of a boot ─► place ─► code ─► has it answered? no ─► challenge, dropped
@@ -20,8 +21,8 @@ use crate::window::SeenWindow;
 const ALIVE: Duration = Duration::from_secs(1);
 /// A boot is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
-/// A token is drawn anew after this, and an answer to it no longer counts after twice as long: an answer that was
-/// held back proves nothing.
+/// A token is drawn anew after this, and an answer to it no longer counts after twice as long: an
+/// answer that was held back proves nothing.
 const TOKEN: Duration = Duration::from_secs(1);
 /// Boots of one name that are asked at a time.
 const CANDIDATES: usize = 4;
@@ -188,7 +189,8 @@ impl Members {
         at.is_some_and(|at| now.since(at) < ALIVE)
     }
 
-    /// Lists the nodes that ever answered: name, boot, and when a frame that counted came last, by hop.
+    /// Lists the nodes that ever answered: name, boot, and when a frame that counted came last, by
+    /// hop.
     pub(super) fn iter(
         &self,
     ) -> impl Iterator<Item = (NodeName, u64, [Option<Instant>; 2], Option<Instant>)> {
@@ -294,8 +296,8 @@ impl Members {
                 member.candidates.len() - 1
             }
             None => {
-                // Whoever has been asked longest has had time to answer. Boots of the past must not keep
-                // others out.
+                // Whoever has been asked longest has had time to answer. Boots of the past must not
+                // keep others out.
                 let oldest = (0..CANDIDATES).min_by_key(|at| member.candidates[*at].asked_at)?;
                 if !is_due(&member.candidates[oldest]) || member.former.contains(&boot) {
                     return None;

@@ -9,11 +9,13 @@
 //! repeater.rs   between wire and radio              radio.rs    what a radio carries
 //! sources.rs    whose numbers count
 //! ```
-//! Like the session it does no I/O. It knows no session: what it carries is sealed, and of no meaning to it.
+//! Like the session it does no I/O. It knows no session: what it carries is sealed, and of no
+//! meaning to it.
 //!
-//! *Deviations from the paper*: `form/published.rs` and `delivery/generation` have those of the published form;
-//! `form/ranked.rs` is ours. In both, what a relay across the radio has heard from another one of its side counts as heard,
-//! datagrams of 200 bytes or less are not coded, and every frame is authenticated hop by hop.
+//! *Deviations from the paper*: `form/published.rs` and `delivery/generation` have those of the
+//! published form; `form/ranked.rs` is ours. In both, what a relay across the radio has heard from
+//! another one of its side counts as heard, datagrams of 200 bytes or less are not coded, and every
+//! frame is authenticated hop by hop.
 
 mod form;
 mod frame;

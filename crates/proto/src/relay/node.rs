@@ -1,4 +1,5 @@
-//! One node of a relay group: takes frames, makes frames, and knows what time it is only by being told.
+//! One node of a relay group: takes frames, makes frames, and knows what time it is only by being
+//! told.
 //!
 //! ```text
 //! handle_frame ─► members: does it count? ─► gateway │ repeater ─► poll_delivery, poll_fate
@@ -52,8 +53,8 @@ pub struct RelayConfig {
     pub role: RelayRole,
     /// What all nodes of the group share.
     pub group_key: [u8; 32],
-    /// Random bytes from the operating system, anew at each start: they are all that keeps a node that is started
-    /// again from using a key and a counter twice.
+    /// Random bytes from the operating system, anew at each start: they are all that keeps a node
+    /// that is started again from using a key and a counter twice.
     pub entropy: [u8; 32],
 }
 
@@ -68,7 +69,8 @@ pub struct RelayMember {
     pub radio: Option<Duration>,
     /// Since when two nodes were last seen to have this number.
     pub doubled: Option<Duration>,
-    /// To a gateway of the form `ranked`, what the radio of a relay of its side is held to carry, and what that relay says of it.
+    /// To a gateway of the form `ranked`, what the radio of a relay of its side is held to carry,
+    /// and what that relay says of it.
     pub carries: Option<[Rate; 2]>,
 }
 
@@ -188,8 +190,8 @@ impl RelayNode {
 
     /// Writes the next frame for a hop into `buf`, which is cleared; false when there is none now.
     ///
-    /// At a gateway datagrams are to be handed in before, while [`RelayNode::wants`] says so: what nobody hands in
-    /// is taken for not there, and transmitters get something else to send.
+    /// At a gateway datagrams are to be handed in before, while [`RelayNode::wants`] says so: what
+    /// nobody hands in is taken for not there, and transmitters get something else to send.
     pub fn poll_transmit(&mut self, now: Instant, hop: Hop, buf: &mut Vec<u8>) -> bool {
         self.now = now;
         let own = self.boot.name.side;
@@ -223,8 +225,8 @@ impl RelayNode {
         true
     }
 
-    /// Tells whether a gateway takes a datagram now: a transmitter has room for it. Those of 200 bytes or less are taken
-    /// besides, as [`RelayNode::wants_small`] says.
+    /// Tells whether a gateway takes a datagram now: a transmitter has room for it. Those of 200
+    /// bytes or less are taken besides, as [`RelayNode::wants_small`] says.
     pub fn wants(&self, now: Instant) -> bool {
         matches!(&self.role, Role::Gateway(gateway) if gateway.wants(now))
     }
@@ -234,7 +236,8 @@ impl RelayNode {
         matches!(&self.role, Role::Gateway(gateway) if gateway.wants_small())
     }
 
-    /// Hands in a datagram at a gateway; what becomes of it is told under `token`, unless it is small.
+    /// Hands in a datagram at a gateway; what becomes of it is told under `token`, unless it is
+    /// small.
     ///
     /// # Errors
     /// [`RelayError::Blocked`] when [`RelayNode::wants`] says no, [`RelayError::TooLarge`], and
@@ -262,7 +265,8 @@ impl RelayNode {
         }
     }
 
-    /// Returns the next node that was found to share its number with another: who has it is to be changed.
+    /// Returns the next node that was found to share its number with another: who has it is to be
+    /// changed.
     pub fn poll_doubled(&mut self) -> Option<NodeName> {
         self.members.poll_doubled()
     }
@@ -283,7 +287,8 @@ impl RelayNode {
         }
     }
 
-    /// Returns when [`RelayNode::handle_timeout`] is to be called, and [`RelayNode::poll_transmit`] after it.
+    /// Returns when [`RelayNode::handle_timeout`] is to be called, and [`RelayNode::poll_transmit`]
+    /// after it.
     pub fn timeout(&self) -> Option<Instant> {
         let role = match &self.role {
             Role::Gateway(gateway) => gateway.timeout(self.now),

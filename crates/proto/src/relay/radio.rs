@@ -34,7 +34,8 @@ const QUEUED_LONG: Duration = Duration::from_millis(125);
 const MEASURED: Duration = Duration::from_millis(100);
 /// Where no queue stands, the limit grows by this in that time.
 const GROWS: f64 = 1.5;
-/// Frames beyond what a radio carries, where that is less than its relay says: what is not reported may wait, and not be lost.
+/// Frames beyond what a radio carries, where that is less than its relay says: what is not reported
+/// may wait, and not be lost.
 const SLACK: f64 = 2.0;
 /// Frames under way at first. While none is reported, another follows after [`FIRST_REST`]. With
 /// [`UNHEARD`] of them out, the radio is thin or hardly heard: it rests for as long as a thin one
@@ -46,9 +47,10 @@ const UNHEARD_REST: Duration = Duration::from_millis(1_000);
 const SOON: Duration = Duration::from_millis(10);
 /// The least limit: a frame every 1.2 s.
 const LEAST: Rate = Rate::from_bps(10_000);
-/// Where a radio has all that it may hold, it gets another frame after so long: if that is heard, so was what came before. A thin
-/// one gets it after what [`REST`] frames take at the limit, and one that starts after as many of the least round trips, if that is
-/// longer: what carries control as well must not be filled by guesses.
+/// Where a radio has all that it may hold, it gets another frame after so long: if that is heard,
+/// so was what came before. A thin one gets it after what [`REST`] frames take at the limit, and
+/// one that starts after as many of the least round trips, if that is longer: what carries control
+/// as well must not be filled by guesses.
 const ANOTHER: Duration = Duration::from_millis(50);
 const REST: u32 = 4;
 /// Frames beyond what a radio carries, times n where one of n is heard: a run of misses that long
@@ -64,7 +66,8 @@ pub(super) struct Radio {
     /// What the relay says.
     rate: Rate,
     limit: Rate,
-    /// How many frames may be under way while nothing is known: those that came in time come on top, as a window of TCP starts.
+    /// How many frames may be under way while nothing is known: those that came in time come on
+    /// top, as a window of TCP starts.
     start: Option<usize>,
     /// Another radio of its side was heard and is not thin.
     has_fast_kin: bool,
@@ -118,7 +121,8 @@ impl Radio {
         self.reported_at = now;
     }
 
-    /// Learns from a report that so many frames have left, and after what time it answers the last of them.
+    /// Learns from a report that so many frames have left, and after what time it answers the last
+    /// of them.
     pub(super) fn on_report(&mut self, now: Instant, left: usize, after: Duration) {
         self.reported_at = now;
         self.left += left;
@@ -218,8 +222,9 @@ impl Radio {
 mod tests {
     use super::*;
 
-    /// A radio of 20 Mbit/s that carries `mbps`, of which all is heard, and `heard` is believed to be: gives it what may be under
-    /// way for some seconds; returns how many frames stood in it at most in each.
+    /// A radio of 20 Mbit/s that carries `mbps`, of which all is heard, and `heard` is believed to
+    /// be: gives it what may be under way for some seconds; returns how many frames stood in it at
+    /// most in each.
     fn fly(radio: &mut Radio, from: Instant, seconds: u32, mbps: f64, heard: f64) -> Vec<usize> {
         let frame = Rate::from_mbps(mbps).transmission_time(limits::MAX_DATAGRAM);
         let way = Duration::from_millis(6);
@@ -254,8 +259,8 @@ mod tests {
         assert_eq!(radio.limit(), Rate::from_mbps(20.0));
         let fall = fly(&mut radio, Instant::from_millis(5_000), 2, 1.1, 1.0);
         let thin = fly(&mut radio, Instant::from_millis(7_000), 8, 1.1, 0.05);
-        // 11 ms each: what the radio had been given before the fall was known, and then 30 ms and two frames, though what waits in it
-        // is taken for lost.
+        // 11 ms each: what the radio had been given before the fall was known, and then 30 ms and
+        // two frames, though what waits in it is taken for lost.
         assert!(fall[0] < 82 && thin.iter().all(|most| *most <= 14), "{fall:?} {thin:?}");
         let back = fly(&mut radio, Instant::from_millis(15_000), 5, 22.0, 1.0);
         assert!(back[2..].iter().all(|most| (10..82).contains(most)), "{back:?}");

@@ -22,7 +22,8 @@ use crate::delivery::generation::LENGTH;
 use crate::limits;
 use crate::window::SeenWindow;
 
-/// So long before the frame in the air has left there is room for the next: what it is, is decided no sooner.
+/// So long before the frame in the air has left there is room for the next: what it is, is decided
+/// no sooner.
 const AHEAD: Duration = Duration::from_millis(4);
 /// Frames that may wait, at most.
 const MOST: u32 = 16;
@@ -30,7 +31,8 @@ const MOST: u32 = 16;
 const TELL_AGAIN: Duration = Duration::from_millis(20);
 /// The destination is shown frames of generations that are over no more often than this.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
-/// A report has been missed when its gateway goes on for so long after it: longer than they are apart while any is due.
+/// A report has been missed when its gateway goes on for so long after it: longer than they are
+/// apart while any is due.
 const MISSED: Duration = Duration::from_millis(300);
 /// For how long after the last coded frame.
 const BUSY: Duration = Duration::from_secs(1);
@@ -266,7 +268,8 @@ impl Repeater {
     /// Notes that a frame leaves by the radio.
     pub(super) fn on_radio(&mut self, now: Instant, bytes: usize) {
         let frame = self.rate.transmission_time(limits::MAX_DATAGRAM);
-        // What was not its to order (small datagrams, replies) takes air as well, but makes no debt that outlasts it.
+        // What was not its to order (small datagrams, replies) takes air as well, but makes no debt
+        // that outlasts it.
         let most = now + AHEAD + frame.saturating_mul(MOST);
         self.free_at = (self.free_at.max(now) + self.rate.transmission_time(bytes)).min(most);
         self.tell_at = self.room_at(now);
@@ -361,7 +364,8 @@ impl Repeater {
         let key = self.key;
         let flow = &mut self.flows[self.side as usize];
         if flow.held(&coded, key).is_none() {
-            // The gateway has missed the report that it is over, and no other comes: the destination is to say so again.
+            // The gateway has missed the report that it is over, and no other comes: the
+            // destination is to say so again.
             if now.since(flow.reported_at) >= MISSED && flow.may_ask(now) {
                 self.wait(Waiting::Given(coded));
             }
@@ -391,7 +395,8 @@ impl Repeater {
         self.relayed.heard += u64::from(onward.is_some());
         let flow = &mut self.flows[header.direction as usize];
         if flow.held(&coded, key).is_none() {
-            // The report that it is over was lost: the destination says so again when the frame comes there.
+            // The report that it is over was lost: the destination says so again when the frame
+            // comes there.
             if let Some(hop) = onward.filter(|_| flow.may_ask(now)) {
                 self.pass_on(Some(hop), header.direction, Body::Coded(coded));
             }

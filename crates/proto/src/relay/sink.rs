@@ -1,4 +1,5 @@
-//! The destination of a relayed link: hands up packets as they are determined, and reports ranks [specs/relay.md §4].
+//! The destination of a relayed link: hands up packets as they are determined, and reports ranks
+//! [specs/relay.md §4].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -235,7 +236,8 @@ impl Sink {
     }
 }
 
-/// Returns the datagram in a decoded symbol, empty in a dummy; none where it claims more than there is.
+/// Returns the datagram in a decoded symbol, empty in a dummy; none where it claims more than there
+/// is.
 fn packet(symbol: &[u8]) -> Option<&[u8]> {
     let (length, rest) = symbol.split_first_chunk::<LENGTH>()?;
     rest.get(..usize::from(u16::from_be_bytes(*length)))

@@ -1,12 +1,15 @@
-//! Whose numbers count: a source that starts anew takes the place of the one before [specs/relay.md §4].
+//! Whose numbers count: a source that starts anew takes the place of the one before [specs/relay.md
+//! §4].
 
 use std::collections::VecDeque;
 
 use units::{Duration, Instant};
 
-/// Sources that lost their place and are remembered: what is still on its way comes of the last few.
+/// Sources that lost their place and are remembered: what is still on its way comes of the last
+/// few.
 const FORMER: usize = 8;
-/// One that has lost its place has it back when the one that took it is silent for so long: that one has ended, or never was.
+/// One that has lost its place has it back when the one that took it is silent for so long: that
+/// one has ended, or never was.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// The source of a direction, as one node knows it.

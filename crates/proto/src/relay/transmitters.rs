@@ -1,4 +1,5 @@
-//! The relays of a gateway's own side, as transmitters: who has room, and what each was ordered to send.
+//! The relays of a gateway's own side, as transmitters: who has room, and what each was ordered to
+//! send.
 
 use std::collections::VecDeque;
 
@@ -26,8 +27,9 @@ pub(super) struct Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settled {
     pub(super) order: Order,
-    /// How long it took, where it is the one that was heard last, so that the report answers it, and its radio is not one that
-    /// others are ahead of: what stands in such a radio says nothing of the way.
+    /// How long it took, where it is the one that was heard last, so that the report answers it,
+    /// and its radio is not one that others are ahead of: what stands in such a radio says nothing
+    /// of the way.
     pub(super) round_trip: Option<Duration>,
     /// It was given up before.
     pub(super) late: bool,
@@ -108,7 +110,8 @@ impl Transmitters {
         })
     }
 
-    /// Returns what the radio of one relay is held to carry, and what the relay says; none where nothing was reported of it.
+    /// Returns what the radio of one relay is held to carry, and what the relay says; none where
+    /// nothing was reported of it.
     pub(super) fn radio_of(&self, number: u8) -> Option<[Rate; 2]> {
         let one = self.list.iter().find(|one| one.number == number && one.radio.is_known())?;
         self.heard.map(|_| [one.radio.limit(), one.radio.rate()])
@@ -132,8 +135,9 @@ impl Transmitters {
         full.filter_map(Transmitter::another_at).filter(|at| *at > now).min()
     }
 
-    /// Returns the relay that is ordered nothing, so that control finds one radio free: the first of those that are heard, where
-    /// these are several and all thin. When it has not been heard for so long, for want of orders, it gets one.
+    /// Returns the relay that is ordered nothing, so that control finds one radio free: the first
+    /// of those that are heard, where these are several and all thin. When it has not been heard
+    /// for so long, for want of orders, it gets one.
     fn kept_free(&self, now: Instant) -> Option<u8> {
         let is_heard = |one: &&Transmitter| one.radio.reported_within(now, LATE);
         let heard = || self.list.iter().filter(is_heard);
@@ -142,7 +146,8 @@ impl Transmitters {
         if needs { heard().map(|one| one.number).min() } else { None }
     }
 
-    /// Takes what a relay says of itself; what was ordered of its boot before is returned: it is lost.
+    /// Takes what a relay says of itself; what was ordered of its boot before is returned: it is
+    /// lost.
     pub(super) fn on_state(&mut self, number: u8, boot: u64, state: &State) -> Vec<Order> {
         // What it took of a gateway before this one says nothing.
         let taken = window::extend(state.taken, self.orders);
@@ -176,7 +181,8 @@ impl Transmitters {
         lost
     }
 
-    /// Orders something of a generation of the one with room whose turn it is; returns who, and the order.
+    /// Orders something of a generation of the one with room whose turn it is; returns who, and the
+    /// order.
     pub(super) fn order(&mut self, now: Instant, generation: u64) -> Option<(u8, u32)> {
         let (heard, kept_free) = (self.heard, self.kept_free(now));
         let list = self.list.iter_mut().filter(|one| Some(one.number) != kept_free);

@@ -25,8 +25,8 @@
 //! queue that acknowledgements show and what is under way (`path/drain.rs`): the round-trip time
 //! shows a queue too late, and that of the other direction as well.
 //!
-//! Source: the idea of \[ECF\] and \[BLEST\], which compare whole round trips of a TCP that cannot take
-//! a packet back. *Deviations*: 1. one-way times, because a packet here is not bound to a path
+//! Source: the idea of \[ECF\] and \[BLEST\], which compare whole round trips of a TCP that cannot
+//! take a packet back. *Deviations*: 1. one-way times, because a packet here is not bound to a path
 //! before it leaves; 2. the whole backlog counts against waiting, because every packet of it would
 //! wait behind this one; 3. no hysteresis: nothing is lost by asking again; 4. loss counts.
 

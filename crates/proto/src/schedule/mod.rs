@@ -82,7 +82,8 @@ pub(crate) enum Decision {
 /// Decides which path carries bulk.
 ///
 /// ```text
-/// let view = ScheduleView { paths: &snapshots, now, backlog: 30_000, packet: 1_200, frame: 1_220 };
+/// let view = ScheduleView { paths: &snapshots, now, backlog: 30_000, packet: 1_200, frame: 1_220
+///            };
 /// if scheduler.offer(&view, path) == Decision::Send { /* seal it for `path` */ scheduler.on_sent(path) }
 /// ```
 pub(crate) trait Scheduler: Debug + Send {

@@ -1,8 +1,9 @@
 //! MAVLink framing: finds the frames in a datagram, in a stream's bytes or in a packet's payload.
 //!
-//! Framing only; what a message means to delivery is `table.rs`. On their way through a session frames are never
-//! altered. Ids that no public definition knows are framed by their length alone, so that private dialects pass; the
-//! checksum of known ids is verified, which also finds the next frame after corruption.
+//! Framing only; what a message means to delivery is `table.rs`. On their way through a session
+//! frames are never altered. Ids that no public definition knows are framed by their length alone,
+//! so that private dialects pass; the checksum of known ids is verified, which also finds the next
+//! frame after corruption.
 
 use super::messages::{MESSAGES, MessageDefinition};
 
@@ -83,10 +84,11 @@ impl MavlinkFrame<'_> {
         self.bytes[self.sequence_at()]
     }
 
-    /// Returns the frame with another number; none where it is signed, since the signature covers the number.
+    /// Returns the frame with another number; none where it is signed, since the signature covers
+    /// the number.
     ///
-    /// A checksum is linear in the bytes, so that of the other frame follows from this one's by what differs. That takes
-    /// no definition, and leaves a wrong checksum wrong.
+    /// A checksum is linear in the bytes, so that of the other frame follows from this one's by
+    /// what differs. That takes no definition, and leaves a wrong checksum wrong.
     pub fn with_sequence(&self, sequence: u8) -> Option<Vec<u8>> {
         if self.is_signed {
             return None;
@@ -94,7 +96,8 @@ impl MavlinkFrame<'_> {
         let (at, crc_at) = (self.sequence_at(), self.bytes.len() - 2);
         let mut bytes = self.bytes.to_vec();
         bytes[at] = sequence;
-        // The bytes after the number are the same, which is a difference of zero; the definition's extra byte is one more.
+        // The bytes after the number are the same, which is a difference of zero; the definition's
+        // extra byte is one more.
         let difference =
             (at..crc_at).fold(step(0, self.bytes[at] ^ sequence), |crc, _| step(crc, 0));
         for (byte, other) in bytes[crc_at..].iter_mut().zip(difference.to_le_bytes()) {

@@ -72,8 +72,8 @@ pub struct Policy {
     pub order: Order,
     /// Beyond this age it is dropped, wherever it is.
     pub ttl: Duration,
-    /// How much of what is copied to every path is to be in time, where its class is not asked for the same: then
-    /// no more copies leave than that takes.
+    /// How much of what is copied to every path is to be in time, where its class is not asked for
+    /// the same: then no more copies leave than that takes.
     pub target: Option<Target>,
 }
 

@@ -43,8 +43,8 @@ pub(super) struct RtpFlows {
 }
 
 impl RtpFlows {
-    /// Notes a UDP packet of `flow`; returns the frame that it is a piece of if it belongs to an RTP
-    /// stream.
+    /// Notes a UDP packet of `flow`; returns the frame that it is a piece of if it belongs to an
+    /// RTP stream.
     pub(super) fn note(&mut self, flow: u32, payload: &[u8]) -> Option<RtpFrame> {
         let (source, number, timestamp) = header(payload)?;
         let known =

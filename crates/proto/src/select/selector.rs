@@ -1,9 +1,9 @@
 //! Sorts what applications hand in: datagrams of MAVLink endpoints, packets of the tunnel.
 //!
 //! The rules are those of specs/delivery.md §2. It keeps no packet; it remembers only which sources
-//! sign, which flows are RTP, and what it counts. `table.rs` says which MAVLink message is control. What
-//! comes from declared endpoints [ConClone §3.3.1] and from message endpoints bypasses it: whoever hands
-//! that in says how it is to be delivered.
+//! sign, which flows are RTP, and what it counts. `table.rs` says which MAVLink message is control.
+//! What comes from declared endpoints [ConClone §3.3.1] and from message endpoints bypasses it:
+//! whoever hands that in says how it is to be delivered.
 //!
 //! ```text
 //! MAVLink endpoint   each frame is a message; a source (UDP address, TCP connection, serial line)
@@ -146,8 +146,8 @@ impl Selector {
         self.not_forwarded.iter()
     }
 
-    /// Finds the strictest selection among the frames of a segment: `None` if one of them must not be
-    /// forwarded, `Some(None)` if there are no frames.
+    /// Finds the strictest selection among the frames of a segment: `None` if one of them must not
+    /// be forwarded, `Some(None)` if there are no frames.
     fn select_segment(&mut self, segment: &Segment<'_>) -> Option<Option<Selection>> {
         let mut strictest: Option<Selection> = None;
         for frame in MavlinkFrames::new(segment.payload) {

@@ -1,8 +1,10 @@
-//! MAVLink frames from byte streams: TCP connections, serial ports, and datagrams of whoever cuts them anywhere.
+//! MAVLink frames from byte streams: TCP connections, serial ports, and datagrams of whoever cuts
+//! them anywhere.
 //!
-//! `mavlink.rs` handles bytes that are whole; a stream has no boundaries, so an incomplete frame waits here for its
-//! rest, for a time. No more than one frame's bytes ever wait. A serial port behind a bridge to UDP is a stream as
-//! well: such bridges send what has come when a timer runs out or a buffer is full.
+//! `mavlink.rs` handles bytes that are whole; a stream has no boundaries, so an incomplete frame
+//! waits here for its rest, for a time. No more than one frame's bytes ever wait. A serial port
+//! behind a bridge to UDP is a stream as well: such bridges send what has come when a timer runs
+//! out or a buffer is full.
 
 use std::collections::VecDeque;
 use std::ops::AddAssign;
@@ -11,11 +13,13 @@ use units::{Duration, Instant};
 
 use super::mavlink::{FALSE_STARTS, MAX_FRAME, MavlinkFrame, Parsed, is_magic, parse};
 
-/// How long the beginning of a frame waits for its rest. Bridges send what they have after 5 to 50 ms, and the network
-/// behind them adds as much; what began no frame holds back what follows it for as long.
+/// How long the beginning of a frame waits for its rest. Bridges send what they have after 5 to 50
+/// ms, and the network behind them adds as much; what began no frame holds back what follows it for
+/// as long.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Bytes for which one more false start is allowed at a time: start bytes are 2 of 256 values, so noise has one every 128
-/// bytes, and checksums of false starts cost no more than about four times those of frames.
+/// Bytes for which one more false start is allowed at a time: start bytes are 2 of 256 values, so
+/// noise has one every 128 bytes, and checksums of false starts cost no more than about four times
+/// those of frames.
 const FALSE_START_EVERY: usize = 64;
 
 /// Cuts a byte stream into MAVLink frames and finds the next one after corruption.
@@ -67,13 +71,15 @@ impl Default for StreamFramer {
 }
 
 impl StreamFramer {
-    /// Starts at the beginning of a stream, in which a frame's rest may come this much later than its beginning.
+    /// Starts at the beginning of a stream, in which a frame's rest may come this much later than
+    /// its beginning.
     pub fn with_patience(patience: Duration) -> Self {
         let (waiting, came) = (Vec::new(), VecDeque::new());
         Self { waiting, came, patience, in_step: true, loss: StreamLoss::default() }
     }
 
-    /// Starts at the beginning of a serial line of `baud` bits a second, on which a long frame may take its time.
+    /// Starts at the beginning of a serial line of `baud` bits a second, on which a long frame may
+    /// take its time.
     pub fn of_line(baud: u32) -> Self {
         // Ten bits a byte, and twice the time: whoever writes may pause within a frame.
         let bits = 2 * 10 * MAX_FRAME as u64;
@@ -103,7 +109,8 @@ impl StreamFramer {
         self.came.front().map(|(came, _)| *came + self.patience)
     }
 
-    /// Gives up frames whose rest has not come in time, and calls `each` with the frames behind their beginnings.
+    /// Gives up frames whose rest has not come in time, and calls `each` with the frames behind
+    /// their beginnings.
     pub fn handle_timeout(&mut self, now: Instant, each: impl FnMut(&MavlinkFrame<'_>)) {
         if self.timeout().is_some_and(|due| due <= now) {
             self.give_up(now - self.patience, each);
@@ -128,8 +135,8 @@ impl StreamFramer {
 
     /// Cuts frames off the front of what waits, and returns how many bytes are finished with.
     ///
-    /// What lies from `fresh` on came in one piece; what came at `given_up` or before waits no longer; all that is there is
-    /// given up with the last of the `false_starts`.
+    /// What lies from `fresh` on came in one piece; what came at `given_up` or before waits no
+    /// longer; all that is there is given up with the last of the `false_starts`.
     fn cut(
         &mut self,
         fresh: usize,
@@ -143,7 +150,8 @@ impl StreamFramer {
             let is_false_start = match parse(&self.waiting[at..]) {
                 Parsed::Frame(frame) => {
                     let next = self.waiting.get(at + frame.bytes.len());
-                    // A frame of an unknown id may be two that lost what was between them, or none at all.
+                    // A frame of an unknown id may be two that lost what was between them, or none
+                    // at all.
                     let is_credible = frame.definition.is_some()
                         || (self.in_step && at >= fresh)
                         || next.map_or(self.in_step || !waits, |byte| is_magic(*byte));
@@ -229,7 +237,8 @@ mod tests {
     fn a_beginning_waits_for_its_rest_and_holds_nothing_back_for_longer() {
         let frames = frames();
         let (mut framer, at) = (StreamFramer::default(), Instant::from_millis);
-        // What looks like the beginning of a long frame, a frame behind it, and the beginning of another.
+        // What looks like the beginning of a long frame, a frame behind it, and the beginning of
+        // another.
         let begun = [&[0xfd, 255, 0, 0, 1, 1, 1][..], &frames[0]].concat();
         assert_eq!(pushed(&mut framer, 1_000, &begun), [[0; 0]; 0]);
         assert_eq!(pushed(&mut framer, 1_060, &frames[1][..9]), [[0; 0]; 0]);

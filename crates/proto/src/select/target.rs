@@ -1,13 +1,14 @@
 //! What an operator asks of control: which share of it is to be in time.
 //!
-//! The wish alone. Which copies leave to fulfil it is decided by `delivery/control/plan`, and what came of it is
-//! told by [`crate::SessionStatus`].
+//! The wish alone. Which copies leave to fulfil it is decided by `delivery/control/plan`, and what
+//! came of it is told by [`crate::SessionStatus`].
 
 use units::Duration;
 
 use super::Class;
 
-/// Misses are counted in billionths: the dearest target that anybody asks for, 0.999999, is a thousand of them.
+/// Misses are counted in billionths: the dearest target that anybody asks for, 0.999999, is a
+/// thousand of them.
 const BILLION: f64 = 1e9;
 
 /// A share of messages, or of time, and the delay within which it is to be served.
@@ -19,8 +20,9 @@ pub struct Target {
 }
 
 impl Target {
-    /// Makes the target that a `share` above 0 and below 1 is in time, which is `deadline` after it was handed in;
-    /// none where the share is another, or closer than 10⁻⁹ to 0 or 1, or the deadline is zero.
+    /// Makes the target that a `share` above 0 and below 1 is in time, which is `deadline` after it
+    /// was handed in; none where the share is another, or closer than 10⁻⁹ to 0 or 1, or the
+    /// deadline is zero.
     pub fn new(share: f64, deadline: Duration) -> Option<Self> {
         let misses = ((1.0 - share) * BILLION).round();
         let makes_sense = (1.0..BILLION).contains(&misses) && deadline > Duration::ZERO;
@@ -50,8 +52,8 @@ pub struct Reliability {
     pub control: Option<Target>,
     /// Share of heartbeats that the other application has in time.
     pub liveness: Option<Target>,
-    /// Share of the time in which the newest set-point that the other application has is no older than the
-    /// deadline.
+    /// Share of the time in which the newest set-point that the other application has is no older
+    /// than the deadline.
     pub live: Option<Target>,
 }
 

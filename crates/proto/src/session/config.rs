@@ -48,8 +48,8 @@ pub struct SessionConfig {
     pub idle_probe: Duration,
     /// How much room bulk leaves to control on links whose rate falls.
     pub protect_control: ProtectControl,
-    /// Whether every step of messages through control delivery is an event ([`crate::StepKind`]): for records of
-    /// flights, some six events for each message.
+    /// Whether every step of messages through control delivery is an event ([`crate::StepKind`]):
+    /// for records of flights, some six events for each message.
     pub steps: bool,
 }
 

@@ -20,7 +20,8 @@ use crate::rejection::Rejection;
 use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
 impl Session {
-    /// Opens a data datagram whose header names this session, and returns its frames: the cheap part.
+    /// Opens a data datagram whose header names this session, and returns its frames: the cheap
+    /// part.
     ///
     /// # Errors
     /// Says why it is not taken, and has counted that.
@@ -112,8 +113,8 @@ impl Session {
         received: &Received,
         frames: &[u8],
     ) -> Arrival {
-        // Nobody sends what may be marked as having met congestion: such a mark is a middle box's, and means nothing
-        // [specs/paths.md §6] (rule 4).
+        // Nobody sends what may be marked as having met congestion: such a mark is a middle box's,
+        // and means nothing [specs/paths.md §6] (rule 4).
         let mut arrival = Arrival::default();
         let joined = self.take_frames((now, path, received), frames, true, &mut arrival);
         if let Some(joined) = joined {
@@ -122,8 +123,8 @@ impl Session {
         arrival
     }
 
-    /// Takes frames, and returns those of a datagram that went in pieces when its last one is among them; in such a
-    /// datagram is no piece of another.
+    /// Takes frames, and returns those of a datagram that went in pieces when its last one is among
+    /// them; in such a datagram is no piece of another.
     fn take_frames(
         &mut self,
         (now, path, received): (Instant, PathId, &Received),

@@ -151,7 +151,8 @@ pub(crate) struct Session {
     contested: Option<(Instant, Via)>,
     /// When the Response was made by which the peer began the session; its responder knows.
     responded_at: Option<Instant>,
-    /// Whether the peer may not know our clock, since it may not have had an answer to anything yet.
+    /// Whether the peer may not know our clock, since it may not have had an answer to anything
+    /// yet.
     owes_clock: bool,
     /// When the newest acknowledged packet was sent.
     answered: Option<Instant>,
@@ -169,7 +170,8 @@ pub(crate) struct Session {
     asks_anew: bool,
     /// When that was said last.
     unknown_at: Option<Instant>,
-    /// The largest datagram that a path has carried, be it in pieces: the limit while none is active.
+    /// The largest datagram that a path has carried, be it in pieces: the limit while none is
+    /// active.
     largest_datagram: usize,
     cutter: Cutter,
     joiner: Joiner,
@@ -249,7 +251,8 @@ impl Session {
         }
     }
 
-    /// Takes another packet selector and other targets of classes, for what is handed in from now on.
+    /// Takes another packet selector and other targets of classes, for what is handed in from now
+    /// on.
     pub(crate) fn set_policies(&mut self, now: Instant, config: &SessionConfig) {
         self.selector.set_config(&config.selector, self.role.direction());
         self.deliveries.set_reliability(&config.reliability);
@@ -270,7 +273,8 @@ impl Session {
         }
     }
 
-    /// Returns from when on the initiator has to begin a handshake for new keys, if nothing comes in.
+    /// Returns from when on the initiator has to begin a handshake for new keys, if nothing comes
+    /// in.
     ///
     /// Beside the age of the keys there are two reasons: nothing came in for a while although every
     /// path is probed, or somebody says that the peer has lost its keys. New keys are given the
@@ -429,8 +433,8 @@ impl Session {
         self.events.push_back(Event::Disconnected { reason });
     }
 
-    /// Learns that the peer knows nothing of a session of which nothing was heard: it may have lost one in which it
-    /// delivered control that left before.
+    /// Learns that the peer knows nothing of a session of which nothing was heard: it may have lost
+    /// one in which it delivered control that left before.
     pub(crate) fn give_up_sent(&mut self, now: Instant) {
         self.now = now;
         self.deliveries.give_up_sent();

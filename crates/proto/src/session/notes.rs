@@ -1,5 +1,6 @@
-//! Notes: what each end tells the other of itself, for people: a few words under each of a few names, of which the newest count
-//! [specs/wire.md §3] (3.13). What they mean is the application's business.
+//! Notes: what each end tells the other of itself, for people: a few words under each of a few
+//! names, of which the newest count [specs/wire.md §3] (3.13). What they mean is the application's
+//! business.
 //!
 //! ```text
 //! set → waits → in a datagram with room, the last thing there → acknowledged; waits again where it was lost

@@ -111,8 +111,8 @@ impl Session {
         result.map_err(send_error)
     }
 
-    /// Builds the next datagram of any path into `buf`; none when there is nothing that one may carry now.
-    /// The paths take turns, so that no path's bulk delays another one's control.
+    /// Builds the next datagram of any path into `buf`; none when there is nothing that one may
+    /// carry now. The paths take turns, so that no path's bulk delays another one's control.
     pub(crate) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
         if !self.keys.has_keys() {
@@ -131,8 +131,8 @@ impl Session {
         None
     }
 
-    /// Builds the next datagram of the path at this place of the list; `any` is what waits for any path, and whether
-    /// there is news of a gap.
+    /// Builds the next datagram of the path at this place of the list; `any` is what waits for any
+    /// path, and whether there is news of a gap.
     fn poll_path(
         &mut self,
         now: Instant,
@@ -260,8 +260,8 @@ impl Session {
         datagram
     }
 
-    /// Adds how the path is to be used, as long as the peer may not know: it may not send there meanwhile
-    /// what must not go there.
+    /// Adds how the path is to be used, as long as the peer may not know: it may not send there
+    /// meanwhile what must not go there.
     fn add_path_use(&self, index: usize, datagram: &mut Builder<'_>) {
         let path = &self.paths[index];
         if let Some((change, usage)) = path.untold_usage() {
@@ -288,9 +288,9 @@ impl Session {
         Some(datagram)
     }
 
-    /// Returns how many bytes of payload fit into a datagram of the path that carries most, of those that serve
-    /// a tier. While none is active it is what one has carried: a kernel that is told less keeps to that for
-    /// minutes.
+    /// Returns how many bytes of payload fit into a datagram of the path that carries most, of
+    /// those that serve a tier. While none is active it is what one has carried: a kernel that is
+    /// told less keeps to that for minutes.
     fn payload_limit(&self, tier: Tier) -> usize {
         let datagram = self.paths.active_for(tier).map(Path::longest_datagram).max();
         datagram.unwrap_or(self.largest_datagram) - DATA_OVERHEAD - CONTROL_OVERHEAD
@@ -346,7 +346,8 @@ impl Session {
         add_ack(id, ack, datagram);
     }
 
-    /// Returns a slower path with a gap that the peer should hear of by this one, which is the fastest.
+    /// Returns a slower path with a gap that the peer should hear of by this one, which is the
+    /// fastest.
     fn slower_with_gap(&self, index: usize) -> Option<usize> {
         let gap = self.paths.iter().position(|path| path.has_news_of_gap())?;
         let speed = |path: &Path| (path.srtt_or_initial(), path.id());
@@ -402,7 +403,8 @@ impl Session {
         self.paths[index].state() == PathState::Active && self.notes.wait()
     }
 
-    /// Adds what the peer is to be told of this end, behind all else: one that does not know of notes ignores what follows.
+    /// Adds what the peer is to be told of this end, behind all else: one that does not know of
+    /// notes ignores what follows.
     fn add_notes(&mut self, index: usize, datagram: &mut Builder<'_>) {
         if !self.has_notes_for(index) {
             return;
@@ -447,7 +449,8 @@ impl Session {
         }
     }
 
-    /// Returns the size of the MTU probe that is to be sent now; the first one lets messages go before.
+    /// Returns the size of the MTU probe that is to be sent now; the first one lets messages go
+    /// before.
     fn mtu_probe(&self, now: Instant, index: usize, waiting: Waiting) -> Option<usize> {
         let path = &self.paths[index];
         let size = path.mtu_probe(now)?;

@@ -65,7 +65,8 @@ impl Session {
         self.after_change(now);
     }
 
-    /// Takes what the initiator's operator says of the use of a path; what makes no sense is dropped.
+    /// Takes what the initiator's operator says of the use of a path; what makes no sense is
+    /// dropped.
     pub(super) fn handle_path_use(&mut self, frame: &PathUseFrame) {
         let is_ours = self.role == Role::Responder;
         let usage = PathUse::from_wire(frame.flags, frame.cost).filter(|_| is_ours);
@@ -132,9 +133,9 @@ impl Session {
         self.events.push_back(Event::PathTold { path: id, remote });
     }
 
-    /// Sends from another address of this host where the one used is gone: `moved` knows it. The peer
-    /// is told by another path as well, since what comes from there may be kept from it. Tells whether
-    /// there is any such path.
+    /// Sends from another address of this host where the one used is gone: `moved` knows it. The
+    /// peer is told by another path as well, since what comes from there may be kept from it. Tells
+    /// whether there is any such path.
     pub(crate) fn move_local(
         &mut self,
         now: Instant,
@@ -204,9 +205,9 @@ impl Session {
         successor
     }
 
-    /// Notes that the socket of an interface, or the one for an address behind it, takes nothing for
-    /// now, or takes datagrams again: its paths stay what they are, but nothing is bound to them
-    /// meanwhile. Tells whether that is news.
+    /// Notes that the socket of an interface, or the one for an address behind it, takes nothing
+    /// for now, or takes datagrams again: its paths stay what they are, but nothing is bound to
+    /// them meanwhile. Tells whether that is news.
     pub(crate) fn set_blocked(
         &mut self,
         interface: InterfaceId,

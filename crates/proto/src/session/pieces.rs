@@ -1,12 +1,12 @@
 //! Datagrams that are longer than what their path carries in one piece [specs/wire.md §7].
 //!
-//! The frames of one are cut into pieces, each of which travels sealed in a datagram of its own by the same path; the
-//! other end joins them and takes the frames as if they had come in one. So no delivery knows of it: what was in the
-//! datagram has arrived when all pieces have, and is lost with the first of them. Nothing is joined that was not
-//! authenticated.
+//! The frames of one are cut into pieces, each of which travels sealed in a datagram of its own by
+//! the same path; the other end joins them and takes the frames as if they had come in one. So no
+//! delivery knows of it: what was in the datagram has arrived when all pieces have, and is lost
+//! with the first of them. Nothing is joined that was not authenticated.
 //!
-//! What a peer that sends beginnings alone can make us hold is [`limits::OPEN_DATAGRAMS`] datagrams, for
-//! [`limits::OPEN_FOR`].
+//! What a peer that sends beginnings alone can make us hold is [`limits::OPEN_DATAGRAMS`]
+//! datagrams, for [`limits::OPEN_FOR`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -102,7 +102,8 @@ impl Cutter {
         if open.left > 0 { None } else { self.close(whole) }
     }
 
-    /// Learns that a piece was lost, and with it the datagram; returns what that carried when it is news.
+    /// Learns that a piece was lost, and with it the datagram; returns what that carried when it is
+    /// news.
     pub(super) fn on_lost(&mut self, whole: u32) -> Option<SentFrames> {
         self.waiting.retain(|piece| piece.whole != whole);
         self.close(whole)

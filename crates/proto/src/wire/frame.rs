@@ -85,7 +85,8 @@ pub(crate) struct AckFrame {
     pub(crate) received_at_us: u64,
     /// How long the receiver held the acknowledgement back, microseconds.
     pub(crate) delay_us: u32,
-    /// Packets of the path that came in marked "congestion experienced": none, since nothing leaves that may be marked.
+    /// Packets of the path that came in marked "congestion experienced": none, since nothing leaves
+    /// that may be marked.
     pub(crate) ecn_ce: u32,
 }
 
@@ -202,8 +203,8 @@ impl Frame<'_> {
         matches!(self, Self::Tunnel(_))
     }
 
-    /// Returns the bit of its group if a datagram holds only one frame of that group, else 0: no sender
-    /// adds another, and a full datagram of them would cost milliseconds.
+    /// Returns the bit of its group if a datagram holds only one frame of that group, else 0: no
+    /// sender adds another, and a full datagram of them would cost milliseconds.
     pub(crate) fn single(&self) -> u8 {
         match self {
             Self::Source(_) | Self::Repair(_) => 1,

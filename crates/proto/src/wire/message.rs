@@ -2,7 +2,8 @@
 //! [specs/message.md §3].
 //!
 //! Both forms of the delivery use them: the elastic window has the one coder 0, the LRT form
-//! numbers its coders. Numbers travel whole, not cut to their low bits, so nothing has to be extended.
+//! numbers its coders. Numbers travel whole, not cut to their low bits, so nothing has to be
+//! extended.
 
 use smallvec::SmallVec;
 

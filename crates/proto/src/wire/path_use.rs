@@ -6,8 +6,8 @@ use crate::ids::PathId;
 /// Its type.
 pub(super) const PATH_USE: u8 = 0x0c;
 
-/// Says how a path is to be used. What it says may make no sense: that is found out where it is taken
-/// ([`crate::PathUse`]), so that the rest of the datagram is not lost.
+/// Says how a path is to be used. What it says may make no sense: that is found out where it is
+/// taken ([`crate::PathUse`]), so that the rest of the datagram is not lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathUseFrame {
     /// Which path.

@@ -5,7 +5,8 @@ use super::{PACKET_NUMBER_MAX, Reader, WireError, put_varint, varint_len};
 /// Its type.
 pub(super) const UNCOUNTED: u8 = 0x0d;
 
-/// Names packets of the path that the datagram goes by: those of them that are missing are no loss of it.
+/// Names packets of the path that the datagram goes by: those of them that are missing are no loss
+/// of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UncountedFrame {
     /// The first of them.

@@ -9,7 +9,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Starts a request that changes something (`RTM_NEW…`, `RTM_DEL…`) and wants an acknowledgement.
+    /// Starts a request that changes something (`RTM_NEW…`, `RTM_DEL…`) and wants an
+    /// acknowledgement.
     pub(crate) fn change(kind: u16, flags: i32) -> Self {
         Self::new(kind, flags | libc::NLM_F_ACK)
     }

@@ -130,8 +130,8 @@ impl Loss {
         }
     }
 
-    /// Slow start below the recalculated threshold, congestion avoidance of the base above it. A window that is not
-    /// used up does not grow.
+    /// Slow start below the recalculated threshold, congestion avoidance of the base above it. A
+    /// window that is not used up does not grow.
     fn check_growth(&self, before: u32, packets: u32, record: &Record) {
         let target = self.recalculated();
         let above = packets.saturating_sub(target.saturating_sub(before));

@@ -95,8 +95,8 @@ impl Run {
         }
     }
 
-    /// Loses a packet and waits for the end of the recovery that follows. Where the machine was so busy that the
-    /// kernel took it for something else, it loses another.
+    /// Loses a packet and waits for the end of the recovery that follows. Where the machine was so
+    /// busy that the kernel took it for something else, it loses another.
     fn lose_and_recover(&mut self) -> Record {
         for _ in 0..20 {
             self.link.lose_one();

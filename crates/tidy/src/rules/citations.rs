@@ -1,8 +1,8 @@
 //! Every source that a comment cites is in PAPERS.md, every rule of ours in `specs/`.
 //!
 //! A citation is a bracket with a key and a place in it: `[RFC 9002 §6.2]`, `[ConClone eq. 7]`; two
-//! are parted by a semicolon. The first column of a table row in PAPERS.md, in brackets, is a key. The
-//! key `specs/wire.md` is that file, and its place a heading that begins with the number.
+//! are parted by a semicolon. The first column of a table row in PAPERS.md, in brackets, is a key.
+//! The key `specs/wire.md` is that file, and its place a heading that begins with the number.
 
 use std::collections::BTreeSet;
 

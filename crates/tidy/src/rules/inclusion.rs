@@ -1,4 +1,5 @@
-//! What a crate compiles lies in its folder, or there is a link to it there: else it builds here, and nowhere from a package of its sources.
+//! What a crate compiles lies in its folder, or there is a link to it there: else it builds here,
+//! and nowhere from a package of its sources.
 //!
 //! Tests may look further: they run in the checkout.
 
@@ -24,7 +25,8 @@ fn from_outside(file: &File) -> Vec<Finding> {
     leaves.collect()
 }
 
-/// Returns how many folders lie between a crate and one of its sources; none for tests and for what is no source of a crate.
+/// Returns how many folders lie between a crate and one of its sources; none for tests and for what
+/// is no source of a crate.
 fn depth(path: &str) -> Option<usize> {
     let inside = path.strip_prefix("crates/")?.split_once("/src/")?.1;
     let is_test = inside.split('/').any(|part| matches!(part, "tests" | "tests.rs"));

@@ -8,6 +8,7 @@ mod order;
 mod size;
 mod test_files;
 mod unfinished;
+mod width;
 mod words;
 
 use crate::tree::{File, Tree};
@@ -27,7 +28,7 @@ pub(crate) struct Finding {
 
 /// Asks every rule; the answers come in the order of path and line.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 9] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 10] = [
         citations::check,
         inclusion::check,
         manifests::check,
@@ -36,6 +37,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         size::check,
         test_files::check,
         unfinished::check,
+        width::check,
         words::check,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();

@@ -1,9 +1,9 @@
 //! A file reads from the top: what it is, then what others may use, then the rest, tests last.
 //!
-//! Checked: every Rust file opens with a `//!` text; among its free functions the public ones (`pub`,
-//! `pub(crate)`, `pub(super)`) come before the private ones; an inherent `impl` that has public
-//! functions begins with them, and may then put a step of its own right below the one caller; nothing
-//! follows the tests. Not checked: callers before callees.
+//! Checked: every Rust file opens with a `//!` text; among its free functions the public ones
+//! (`pub`, `pub(crate)`, `pub(super)`) come before the private ones; an inherent `impl` that has
+//! public functions begins with them, and may then put a step of its own right below the one
+//! caller; nothing follows the tests. Not checked: callers before callees.
 
 use super::{Finding, at_byte, closing, words_of};
 use crate::tree::{File, Tree};

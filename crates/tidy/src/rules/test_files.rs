@@ -1,4 +1,5 @@
-//! A file that only tests need is called `tests.rs` or lies in a folder `tests/`: nobody takes it for the product.
+//! A file that only tests need is called `tests.rs` or lies in a folder `tests/`: nobody takes it
+//! for the product.
 
 use super::{Finding, at_byte};
 use crate::tree::{File, Tree};

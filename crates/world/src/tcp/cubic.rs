@@ -5,10 +5,10 @@
 //! loss: ssthresh = 0.7·cwnd;  fast convergence: W_max = cwnd·(1 + 0.7)/2 where cwnd < W_max     [§4.6, 4.7]
 //! Reno-friendly: W_est ← W_est + α·acked/cwnd,  α = 3·(1 − β)/(1 + β) ≈ 8/15                     [eq. 4]
 //! ```
-//! Times count in 1/1024 s, as in Linux with its coarsest clock of 1 ms. *Deviations from the RFC*, all of
-//! them Linux's: (1) the target is that of the present moment plus the least round trip; (2) W_est counts
-//! acknowledged segments in steps of 15/8·cwnd; (3) the window grows by
-//! one segment for two that are acknowledged at most; (4) an idle time does not move the epoch (here alone).
+//! Times count in 1/1024 s, as in Linux with its coarsest clock of 1 ms. *Deviations from the RFC*,
+//! all of them Linux's: (1) the target is that of the present moment plus the least round trip; (2)
+//! W_est counts acknowledged segments in steps of 15/8·cwnd; (3) the window grows by one segment
+//! for two that are acknowledged at most; (4) an idle time does not move the epoch (here alone).
 
 use units::{Duration, Instant};
 

@@ -1,9 +1,10 @@
-//! Where a sender's segments begin: what is written is cut when it is first sent, as with `TCP_NODELAY`, and repeated in
-//! the same pieces.
+//! Where a sender's segments begin: what is written is cut when it is first sent, as with
+//! `TCP_NODELAY`, and repeated in the same pieces.
 
 use std::collections::VecDeque;
 
-/// Segments below the oldest that is not acknowledged whose place is kept, for what a receiver says of duplicates.
+/// Segments below the oldest that is not acknowledged whose place is kept, for what a receiver says
+/// of duplicates.
 const KEPT: u64 = 8_192;
 
 /// The first bytes of segments, in their order.
@@ -38,7 +39,8 @@ impl Cuts {
         self.starts.get(at).copied().unwrap_or_else(|| self.end())
     }
 
-    /// Returns the first segment that begins at a byte or behind it; none beyond what was cut, or too long ago.
+    /// Returns the first segment that begins at a byte or behind it; none beyond what was cut, or
+    /// too long ago.
     pub(super) fn segment_at(&self, byte: u64) -> Option<u64> {
         if self.starts.front().is_none_or(|start| byte < *start) {
             return None;

@@ -1,5 +1,5 @@
-//! One host of the world with TCP flows, and packets of others beside them: straight onto its links, or
-//! through a session.
+//! One host of the world with TCP flows, and packets of others beside them: straight onto its
+//! links, or through a session.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -42,8 +42,8 @@ enum Carrier {
 }
 
 impl FlowHost {
-    /// Makes the station's and the drone's host, in this order, whose packets go onto the links as they
-    /// are, each 28 bytes longer; with several links, one after the other.
+    /// Makes the station's and the drone's host, in this order, whose packets go onto the links as
+    /// they are, each 28 bytes longer; with several links, one after the other.
     ///
     /// # Errors
     /// When the scenario has no host called station or drone.
@@ -57,8 +57,8 @@ impl FlowHost {
         Ok([host(&station, &drone), host(&drone, &station)])
     }
 
-    /// Makes the station's and the drone's host, in this order, with a session between them that begins
-    /// when the world does.
+    /// Makes the station's and the drone's host, in this order, with a session between them that
+    /// begins when the world does.
     ///
     /// # Errors
     /// When the scenario has no host called station or drone.
@@ -75,8 +75,8 @@ impl FlowHost {
         Ok([at_station, at_drone].map(|driver| Self::new(host(driver))))
     }
 
-    /// Makes the hosts of a scenario with two wires and a radio, in its order: the station's and the drone's with a
-    /// session over relays, and the relays.
+    /// Makes the hosts of a scenario with two wires and a radio, in its order: the station's and
+    /// the drone's with a session over relays, and the relays.
     ///
     /// # Errors
     /// When the scenario's networks or hosts are not those of a group.
@@ -136,8 +136,8 @@ impl FlowHost {
         retry.repeats()
     }
 
-    /// Hands in a datagram beside the flows: at its own source in a session, as a packet between two addresses
-    /// at the tunnel's and over links.
+    /// Hands in a datagram beside the flows: at its own source in a session, as a packet between
+    /// two addresses at the tunnel's and over links.
     pub(super) fn send(&mut self, source: Source, payload: &[u8], ends: [SocketAddrV4; 2]) {
         let is_packet = source == Source::Tunnel || matches!(self.carrier, Carrier::Links { .. });
         let bytes = if is_packet { ip::udp4(ends[0], ends[1], payload) } else { payload.to_vec() };

@@ -5,8 +5,9 @@
 //! delay:         least RTT of the round > min_rtt + clamp(min_rtt/8, 4 ms, 16 ms), after 8 samples
 //! either → ssthresh = cwnd
 //! ```
-//! Source: S. Ha, I. Rhee: *Taming the elephants: New TCP slow start* (2011), and `tcp_cubic.c` of Linux
-//! for the constants. *Deviation from Linux*: the 1 ms for bursts is less there at rates beyond 1 Gbit/s.
+//! Source: S. Ha, I. Rhee: *Taming the elephants: New TCP slow start* (2011), and `tcp_cubic.c` of
+//! Linux for the constants. *Deviation from Linux*: the 1 ms for bursts is less there at rates
+//! beyond 1 Gbit/s.
 
 use units::{Duration, Instant};
 

@@ -1,14 +1,16 @@
-//! Low-rate retry below a sender of TCP: an un-ACKed packet is repeated while TCP is silent [FlowCode §V].
+//! Low-rate retry below a sender of TCP: an un-ACKed packet is repeated while TCP is silent
+//! [FlowCode §V].
 //!
 //! ```text
 //! released    the end of the newest sequence number that has left
-//! repeated    of the packets not acknowledged the one that left last, when nothing was released for one interval,
-//!             and again after each further one
+//! repeated    of the packets not acknowledged the one that left last, when nothing was released
+//!             for one interval, and again after each further one
 //! ```
-//! It is a shim below unmodified TCP: it sees packets of one connection go and acknowledgements come.
+//! It is a shim below unmodified TCP: it sees packets of one connection go and acknowledgements
+//! come.
 //!
-//! *Deviations from the paper*, which puts it into TCP and says no more than "the last un-ACKed packet": after a time-out
-//! that is the repeated first one, whose acknowledgement lets TCP go on.
+//! *Deviations from the paper*, which puts it into TCP and says no more than "the last un-ACKed
+//! packet": after a time-out that is the repeated first one, whose acknowledgement lets TCP go on.
 
 use std::collections::VecDeque;
 
@@ -23,7 +25,8 @@ const KEPT_MAX: usize = 12_000;
 #[derive(Debug)]
 pub struct LowRateRetry {
     interval: Duration,
-    /// What is not acknowledged, in the order in which it left: the end of its sequence numbers, the packet.
+    /// What is not acknowledged, in the order in which it left: the end of its sequence numbers,
+    /// the packet.
     kept: VecDeque<(u32, Vec<u8>)>,
     released: Option<u32>,
     due_at: Option<Instant>,

@@ -1,4 +1,5 @@
-//! TCP flows of somebody else's beside a session: straight onto one of its links, whose queue both share.
+//! TCP flows of somebody else's beside a session: straight onto one of its links, whose queue both
+//! share.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};

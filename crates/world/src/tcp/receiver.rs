@@ -1,12 +1,15 @@
 //! The receiver: its handshake, the bytes in order, and when it acknowledges, as Linux does.
 //!
 //! ```text
-//! at once:   the first 16 segments, every second one, gaps and what fills them, what came twice (DSACK)
+//! at once:   the first 16 segments, every second one, gaps and what fills them, what came twice
+//!            (DSACK)
 //! 40 ms:     one that stays alone
-//! together:  beyond three for one gap, acknowledgements wait for min(1 ms, rtt/20), at most 44 of them
+//! together:  beyond three for one gap, acknowledgements wait for min(1 ms, rtt/20), at most 44 of
+//!            them
 //! ```
-//! *Deviations from Linux*: the window is constant and never limits by itself; the application reads at
-//! once; old timestamps are not refused (PAWS); the delay of ACKs does not adapt below 40 ms.
+//! *Deviations from Linux*: the window is constant and never limits by itself; the application
+//! reads at once; old timestamps are not refused (PAWS); the delay of ACKs does not adapt below 40
+//! ms.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -282,7 +285,8 @@ impl Receiver {
         }
     }
 
-    /// Returns what an acknowledgement tells beside its number: what came twice, then the newest pieces.
+    /// Returns what an acknowledgement tells beside its number: what came twice, then the newest
+    /// pieces.
     fn blocks(&self) -> [(u64, u64); SACK_BLOCKS] {
         let (mut blocks, mut count) = ([(0, 0); SACK_BLOCKS], 0);
         if let Some(duplicate) = self.duplicate {

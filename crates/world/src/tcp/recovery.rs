@@ -4,8 +4,9 @@
 //! Open ── SACK ──→ Disorder ── RACK: lost ──→ Recovery ── all acknowledged ──→ Open
 //!   any ── RTO ──→ Loss ── all acknowledged ──→ Open;  a repeat lost ──→ Recovery
 //! Recovery: sndcnt by PRR [RFC 6937 §3.1]: in proportion above ssthresh, slow start below
-//! undo:     the timestamp echoed is older than the first repeat [RFC 3522], a DSACK came for each repeat
-//!           [RFC 3708], or what was sent once is acknowledged after an RTO (F-RTO) [RFC 5682 §3.1]
+//! undo:     the timestamp echoed is older than the first repeat [RFC 3522], a DSACK came for each
+//!           repeat [RFC 3708], or what was sent once is acknowledged after an RTO (F-RTO) [RFC
+//!           5682 §3.1]
 //! ```
 //! Written after `tcp_input.c` of Linux 6. A TLP that repaired a loss reduces the window at once
 //! [RFC 8985 §7.4].

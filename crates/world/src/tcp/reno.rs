@@ -3,7 +3,8 @@
 //! ```text
 //! slow start: cwnd ← cwnd + acked        beyond: cwnd ← cwnd + acked/cwnd        loss: ssthresh ← cwnd/2
 //! ```
-//! *Deviation from the RFC*: the threshold is half of the window, as in Linux, not of what is under way.
+//! *Deviation from the RFC*: the threshold is half of the window, as in Linux, not of what is under
+//! way.
 
 use units::Instant;
 

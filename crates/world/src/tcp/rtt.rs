@@ -7,8 +7,9 @@
 //! ```
 //! *Deviations from the RFC*, all of them Linux's: (1) the least value, 200 ms, is that of the
 //! variation, not of the timeout, which is srtt + 200 ms where round trips vary little; (2) the
-//! variation falls once a round trip, and hardly where a round trip was short; (3) the first is 1 s.
-//! *Deviation from Linux*: the least round-trip time is that of the connection, not of five minutes.
+//! variation falls once a round trip, and hardly where a round trip was short; (3) the first is 1
+//! s. *Deviation from Linux*: the least round-trip time is that of the connection, not of five
+//! minutes.
 
 use units::Duration;
 
@@ -51,8 +52,8 @@ impl RoundTrips {
         }
     }
 
-    /// Takes a sample; `una` and `next` are the oldest segment that is not acknowledged and the next
-    /// new one. What was backed off is forgotten [RFC 6298 §5.7].
+    /// Takes a sample; `una` and `next` are the oldest segment that is not acknowledged and the
+    /// next new one. What was backed off is forgotten [RFC 6298 §5.7].
     pub(super) fn on_sample(&mut self, rtt: Duration, una: u64, next: u64) {
         let sample = (rtt.as_micros() as i64).max(1);
         self.backoff = 0;

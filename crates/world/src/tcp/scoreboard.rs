@@ -1,11 +1,12 @@
-//! What is under way, segment by segment: acknowledged, selectively acknowledged, lost, sent again; and
-//! RACK, which tells what is lost by time [RFC 8985 §6].
+//! What is under way, segment by segment: acknowledged, selectively acknowledged, lost, sent again;
+//! and RACK, which tells what is lost by time [RFC 8985 §6].
 //!
 //! ```text
 //! in flight = sent − sacked − lost + sent again
 //! lost      = sent before the newest delivered segment, and longer ago than RACK.rtt + window
-//! window    = min(min_rtt/4 · steps, srtt); none before reordering was seen, once in a recovery or with
-//!             three segments sacked. A DSACK adds a step; 16 recoveries later there is one again
+//! window    = min(min_rtt/4 · steps, srtt); none before reordering was seen, once in a recovery or
+//!             with three segments sacked. A DSACK adds a step; 16 recoveries later there is one
+//!             again
 //! ```
 //! Segments have numbers here, from zero; all but the last are of one length.
 
@@ -55,7 +56,8 @@ pub(super) struct Losses {
     /// Segments newly thought lost, and whether a repeat is among them.
     pub(super) segments: usize,
     pub(super) repeat: bool,
-    /// How long until it would say so of the rest of what was sent before the newest delivered segment.
+    /// How long until it would say so of the rest of what was sent before the newest delivered
+    /// segment.
     pub(super) wait: Option<Duration>,
 }
 
@@ -161,8 +163,8 @@ impl Scoreboard {
         self.by_time.push_back((at, segment));
     }
 
-    /// Takes an acknowledgement of everything below `ack` and of blocks of segments above; `high` is
-    /// where the present recovery began.
+    /// Takes an acknowledgement of everything below `ack` and of blocks of segments above; `high`
+    /// is where the present recovery began.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,

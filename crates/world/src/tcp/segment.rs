@@ -1,7 +1,7 @@
 //! A TCP segment as bytes: the header of RFC 9293 and the options of RFC 2018 and RFC 7323.
 //!
-//! Payloads are zeros, so that a segment says how many bytes it carries and not which. Checksums are
-//! written and looked at as on a real link.
+//! Payloads are zeros, so that a segment says how many bytes it carries and not which. Checksums
+//! are written and looked at as on a real link.
 
 use std::net::{IpAddr, SocketAddrV4};
 

@@ -36,7 +36,8 @@ pub struct Config {
     pub congestion: Congestion,
     /// Bytes that it sends, and more once [`Sender::write`] says so; none: it never ends.
     pub bytes: Option<u64>,
-    /// The least that its timeout is above the smoothed round trip; Linux has 200 ms (`tcp_rto_min_us`).
+    /// The least that its timeout is above the smoothed round trip; Linux has 200 ms
+    /// (`tcp_rto_min_us`).
     pub rto_min: Duration,
 }
 
@@ -218,7 +219,8 @@ impl Sender {
         self.config.bytes = Some(self.cuts.end());
     }
 
-    /// Returns how many bytes were written and not sent so far: the window, or the receiver's, is full.
+    /// Returns how many bytes were written and not sent so far: the window, or the receiver's, is
+    /// full.
     pub fn unsent(&self) -> u64 {
         self.config.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(self.cuts.end()))
     }
@@ -325,8 +327,8 @@ impl Sender {
         (block.0 < block.1).then_some(block)
     }
 
-    /// Returns the segment that begins with the byte of a number on the wire; none where nothing was
-    /// sent so far, or the number is too old.
+    /// Returns the segment that begins with the byte of a number on the wire; none where nothing
+    /// was sent so far, or the number is too old.
     fn segment_at(&self, number: u32) -> Option<u64> {
         let una = self.acknowledged();
         let ahead = number.wrapping_sub(self.number_of(una)) as i32;
@@ -428,8 +430,8 @@ impl Sender {
         self.set(Timer::Reordering, now + wait.max(Duration::from_micros(1)));
     }
 
-    /// Sets the retransmission timer, from now on; behind another timer, from when the oldest segment
-    /// was sent (Linux's `tcp_rearm_rto`).
+    /// Sets the retransmission timer, from now on; behind another timer, from when the oldest
+    /// segment was sent (Linux's `tcp_rearm_rto`).
     fn rearm(&mut self, now: Instant, behind: Option<Timer>) {
         let Some(oldest) = self.control.board.oldest_sent_at() else {
             self.timer = None;

@@ -76,10 +76,12 @@ impl FlowWorld {
         Self { world: World::new(scenario, hosts, options), flows: Vec::new(), addresses }
     }
 
-    /// Puts a station, a drone and the relays between them into a scenario that names them in this order.
+    /// Puts a station, a drone and the relays between them into a scenario that names them in this
+    /// order.
     ///
     /// # Panics
-    /// When the scenario's first two hosts are not the station and the drone, or it has not as many hosts.
+    /// When the scenario's first two hosts are not the station and the drone, or it has not as many
+    /// hosts.
     pub fn relayed(scenario: &Scenario, hosts: Vec<FlowHost>, options: &WorldOptions) -> Self {
         let places = [scenario.host("station"), scenario.host("drone")];
         assert_eq!(places, [Some(0), Some(1)], "station and drone come first");
@@ -99,14 +101,14 @@ impl FlowWorld {
         }
     }
 
-    /// Starts a flow whose sender is at the host of this place in the scenario; returns its number, from
-    /// zero.
+    /// Starts a flow whose sender is at the host of this place in the scenario; returns its number,
+    /// from zero.
     pub fn start(&mut self, from: usize, options: FlowOptions) -> usize {
         self.add(from, options, false)
     }
 
-    /// Lets flows of somebody else's share the first link's queues, straight onto it, whose applications are
-    /// `farther` from the hosts, each way.
+    /// Lets flows of somebody else's share the first link's queues, straight onto it, whose
+    /// applications are `farther` from the hosts, each way.
     ///
     /// # Errors
     /// When the scenario has no host called station or drone.
@@ -154,8 +156,8 @@ impl FlowWorld {
         self.ends_mut(from, is_outside).senders[sender].finish();
     }
 
-    /// Sends a datagram of at most 65,507 bytes from one host to the other, beside the flows, by this way into the
-    /// session; over links there is one way.
+    /// Sends a datagram of at most 65,507 bytes from one host to the other, beside the flows, by
+    /// this way into the session; over links there is one way.
     pub fn send_datagram(&mut self, from: usize, source: Source, payload: &[u8]) {
         let end = |host: usize| SocketAddrV4::new(self.addresses[host], DATAGRAM_PORT);
         let ends = [end(from), end(1 - from)];

@@ -17,8 +17,8 @@ fn pair(main: &str, seed: u64, dies_s: Option<f64>) -> Pair {
     pair
 }
 
-/// The same with a third link, of 50 ms, that is a backup as well, at this price; the backups begin with outages
-/// at 12 s where that is said.
+/// The same with a third link, of 50 ms, that is a backup as well, at this price; the backups begin
+/// with outages at 12 s where that is said.
 fn two_backups(cost: f64, dead: [bool; 2], seed: u64) -> Pair {
     let outage = "[[link.outage]]\nstart_s = 12\nseconds = 1000\nmode = \"drop\"\n";
     let outage = |is_dead| if is_dead { outage } else { "" };
@@ -36,7 +36,8 @@ fn two_backups(cost: f64, dead: [bool; 2], seed: u64) -> Pair {
     pair
 }
 
-/// Returns what a host was told of backups after the beginning, when none of its paths works yet; with the second.
+/// Returns what a host was told of backups after the beginning, when none of its paths works yet;
+/// with the second.
 fn news(pair: &Pair, host: usize) -> Vec<(u64, PathId, Option<Call>)> {
     let news = |(at, event): &(Instant, Event)| {
         let (path, call) = match event {
@@ -75,8 +76,9 @@ fn a_backup_costs_less_than_100_kb_an_hour_beside_a_link_with_jitter() {
     }
 }
 
-/// The message that is lost first leaves up to 20 ms after the one before it, whose way may take 20 ms less than usual.
-/// An answer is missed after 40 ms and what is left of the margin; the backup takes 35.
+/// The message that is lost first leaves up to 20 ms after the one before it, whose way may take 20
+/// ms less than usual. An answer is missed after 40 ms and what is left of the margin; the backup
+/// takes 35.
 #[test]
 fn control_goes_by_a_backup_within_115_ms_when_a_link_with_jitter_of_10_ms_dies() {
     let mut gaps = Vec::new();
@@ -164,8 +166,8 @@ fn the_next_backup_is_called_when_the_one_called_does_not_answer_in_its_round_tr
     {
         let mut pair = two_backups(cost, dead, seed as u64 + 1);
         let gap = fly(&mut pair, 9);
-        // The main path's 27 ms and the gap before them, the round trip and half of the one that is dead, and the way
-        // of the next.
+        // The main path's 27 ms and the gap before them, the round trip and half of the one that is
+        // dead, and the way of the next.
         assert!(gap < MS * 240, "{cost}: {gap:?}");
         let called: Vec<PathId> = news(&pair, DRONE).iter().map(|(_, path, _)| *path).collect();
         let order = if cost > 10.0 { [SECOND, THIRD] } else { [THIRD, SECOND] };

@@ -36,8 +36,8 @@ fn never_an_older_one_after_a_newer_one_and_never_one_beyond_its_maximum_age() {
 }
 
 /// Two links of 20 and 35 ms, and 50 messages a second each way: every datagram carries a message,
-/// and with it the acknowledgement of what came. Seen to fail where each is acknowledged at once: then
-/// there are twice as many.
+/// and with it the acknowledgement of what came. Seen to fail where each is acknowledged at once:
+/// then there are twice as many.
 #[test]
 fn acknowledgements_of_control_that_leaves_on_every_path_ride_in_its_datagrams() {
     const MESSAGES: u64 = 3_000;

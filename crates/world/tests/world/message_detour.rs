@@ -1,5 +1,5 @@
-//! Messages over two paths of 30 ms whose rate falls to a twentieth for 2 s in every 10: nothing waits in
-//! the queue of the path that fell. 1,000 bytes every 5 ms, 12 Mbit/s otherwise.
+//! Messages over two paths of 30 ms whose rate falls to a twentieth for 2 s in every 10: nothing
+//! waits in the queue of the path that fell. 1,000 bytes every 5 ms, 12 Mbit/s otherwise.
 
 use proto::{Duration, MessageStream, Source};
 
@@ -77,7 +77,8 @@ fn two_paths_that_fall_in_turn_hold_nothing_up() {
 /// Together they carry little more than the messages, either of them much less every other second.
 #[test]
 fn two_links_that_are_poor_in_turn_are_both_kept_busy() {
-    // Which message meets which change is a matter of milliseconds, and so is what each run comes to: the mean of many.
+    // Which message meets which change is a matter of milliseconds, and so is what each run comes
+    // to: the mean of many.
     let run = |delay_ms: u32| {
         let link =
             |rates| format!("delay_ms = {delay_ms}\nrate_csv = \"{rates}\"\nqueue_bytes = 500000");

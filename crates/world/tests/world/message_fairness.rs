@@ -71,7 +71,8 @@ fn four_saturating_message_streams_get_a_quarter_each() {
     }
 }
 
-/// Where packets are lost at random, shares of a minute move with the seed, so the claim is about many.
+/// Where packets are lost at random, shares of a minute move with the seed, so the claim is about
+/// many.
 #[test]
 fn four_saturating_message_streams_get_a_quarter_each_where_packets_are_lost() {
     let link = "delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 125000\nloss = 0.02";

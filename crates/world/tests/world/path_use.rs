@@ -27,7 +27,8 @@ pub(super) fn backup() -> PathUse {
     PathUse { backup: true, cost: Cost::new(10.0).expect("a price"), ..PathUse::default() }
 }
 
-/// Sends a set-point each way every 20 ms; returns the longest time between two that came, at either host.
+/// Sends a set-point each way every 20 ms; returns the longest time between two that came, at
+/// either host.
 pub(super) fn fly(pair: &mut Pair, seconds: u64) -> Duration {
     let before = [DRONE, STATION].map(|host| pair.seen[host].len());
     let start = pair.world.now();

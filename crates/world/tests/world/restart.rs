@@ -73,8 +73,8 @@ fn restart_of_the_sending_station() {
     (1..=3).for_each(|seed| at_most_once_across_a_restart_of(STATION, STATION, seed));
 }
 
-/// The drone has heard nothing of the session that the station lost, and does not know whether what it sent was delivered.
-/// Seen to fail where the drone sends it again.
+/// The drone has heard nothing of the session that the station lost, and does not know whether what
+/// it sent was delivered. Seen to fail where the drone sends it again.
 #[test]
 fn a_station_that_restarts_before_the_drone_has_heard_it_delivers_nothing_twice() {
     let link = "delay_ms = 7\nrate_mbps = 10\n[link.from_station]\nloss = 0.3";
@@ -98,8 +98,8 @@ fn a_station_that_restarts_before_the_drone_has_heard_it_delivers_nothing_twice(
     }
 }
 
-/// The station's session is younger than what the drone has had to say before: a link that holds the
-/// drone's first datagram must not bring old commands to a station that knows no clock yet.
+/// The station's session is younger than what the drone has had to say before: a link that holds
+/// the drone's first datagram must not bring old commands to a station that knows no clock yet.
 #[test]
 fn a_session_s_first_datagram_does_not_bring_commands_that_have_outlived_their_time() {
     let hold = "[[link.outage]]\nstart_s = 0.035\nseconds = 5\nmode = \"hold\"\n";
@@ -124,7 +124,8 @@ fn a_session_s_first_datagram_does_not_bring_commands_that_have_outlived_their_t
     }
 }
 
-/// Returns the messages that were told to be delivered and never came, and how many of the others did.
+/// Returns the messages that were told to be delivered and never came, and how many of the others
+/// did.
 fn untrue_deliveries(pair: &Pair, from: usize, sent: &[(MessageId, u32)]) -> (Vec<u32>, usize) {
     let got: BTreeSet<&[u8]> =
         pair.seen[1 - from].iter().map(|seen| &seen.delivery.bytes[..]).collect();

@@ -62,8 +62,8 @@ struct Accepted {
     refused: usize,
 }
 
-/// Reads what a host was given as an autopilot does: a signed frame counts when its time stamp is above all
-/// before it of its system, component and link.
+/// Reads what a host was given as an autopilot does: a signed frame counts when its time stamp is
+/// above all before it of its system, component and link.
 fn accepted(pair: &Pair, host: usize) -> Accepted {
     let mut newest: BTreeMap<(u8, u8, u8), u64> = BTreeMap::new();
     let mut accepted = Accepted::default();

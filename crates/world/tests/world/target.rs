@@ -1,4 +1,5 @@
-//! Reliability targets: no more copies than a target takes, and no more misses than it allows [specs/delivery.md §6].
+//! Reliability targets: no more copies than a target takes, and no more misses than it allows
+//! [specs/delivery.md §6].
 //!
 //! Fifty messages a second go from the station to the drone, as set-points and commands do.
 
@@ -142,7 +143,8 @@ fn independent() -> String {
     ])
 }
 
-/// The same links, which lose everything in bursts of a mean length, 2 % and 1 % of the time, and 0.2 % beside.
+/// The same links, which lose everything in bursts of a mean length, 2 % and 1 % of the time, and
+/// 0.2 % beside.
 fn bursty(mean_ms: u32) -> String {
     let burst = |share: f64| {
         let good_ms = f64::from(mean_ms) * (1.0 - share) / share;
@@ -154,7 +156,8 @@ fn bursty(mean_ms: u32) -> String {
     ])
 }
 
-/// The same links, which lose 1 % each, and everything in common bursts of 100 ms, 0.1 % of the time.
+/// The same links, which lose 1 % each, and everything in common bursts of 100 ms, 0.1 % of the
+/// time.
 fn correlated() -> String {
     scenario(&[
         link("wifi", "delay_ms = 10\nrate_mbps = 20\nloss = 0.01\ngroups = [\"mast\"]"),
@@ -181,9 +184,9 @@ fn share_of(planned: &Run, all: &Run) -> f64 {
     planned.bytes as f64 / all.bytes as f64
 }
 
-/// Bytes of a message each way, with all headers, where a copy goes on both of two paths and each is
-/// answered at once. So it was everywhere before answers rode, which takes a copy everywhere down to
-/// 320; bars are shares of this one, so that a target is held to what it was held to then.
+/// Bytes of a message each way, with all headers, where a copy goes on both of two paths and each
+/// is answered at once. So it was everywhere before answers rode, which takes a copy everywhere
+/// down to 320; bars are shares of this one, so that a target is held to what it was held to then.
 const ANSWERED: f64 = 444.0;
 
 fn share_of_answered(planned: &Run) -> f64 {
@@ -237,7 +240,8 @@ fn set_points_on_links_that_leave_no_time_for_a_second_try_go_on_both() {
     assert!(matches!(limit, ReliabilityLimit::Together { .. }), "there is time for one: {limit:?}");
 }
 
-/// One link of 20 ms: a copy and the error of the clocks take 40 ms, a repeat after a late answer 90 ms.
+/// One link of 20 ms: a copy and the error of the clocks take 40 ms, a repeat after a late answer
+/// 90 ms.
 fn lone(loss: &str) -> String {
     scenario(&[link("only", &format!("delay_ms = 20\nrate_mbps = 10\n{loss}"))])
 }
@@ -328,8 +332,9 @@ fn a_path_that_becomes_bad_is_no_longer_relied_on_within_five_seconds() {
     assert!(after > 1.9, "{after:.2} copies of a message from five seconds after the step on");
 }
 
-/// Seeds with a target that costs more than none: 1.22 and 1.05 times its bytes. While it is learned
-/// what second tries would do, a copy leaves everywhere and each is answered at once, which tells.
+/// Seeds with a target that costs more than none: 1.22 and 1.05 times its bytes. While it is
+/// learned what second tries would do, a copy leaves everywhere and each is answered at once, which
+/// tells.
 const DEARER: [u64; 2] = [2, 11];
 
 #[test]
@@ -383,8 +388,8 @@ fn path_bytes(pair: &Pair, path: PathId) -> u64 {
     rows.iter().map(|row| row.sent.1 + 28 * row.sent.0).sum()
 }
 
-/// Lets both ends send set-points, 50 a second, under a target for some seconds; returns what each path has carried,
-/// in bytes a second, and how the station's target is kept.
+/// Lets both ends send set-points, 50 a second, under a target for some seconds; returns what each
+/// path has carried, in bytes a second, and how the station's target is kept.
 fn set_points(
     links: &str,
     usage: Option<PathUse>,
@@ -439,9 +444,10 @@ fn a_backup_is_called_for_where_nothing_else_gives_the_target() {
     assert!(backup > 0.3 * wifi, "{backup:.0} and {wifi:.0} bytes a second, {status:?}");
 }
 
-/// The Wi-Fi alone misses as much as the target allows, or twice that, which the samples of a minute do not prove. Seen to
-/// fail where the backup is called only once that is proved: then it carries 2 %. Where the Wi-Fi loses 0.4, it keeps the
-/// target by chance or not, and whether the backup is called is chance as well.
+/// The Wi-Fi alone misses as much as the target allows, or twice that, which the samples of a
+/// minute do not prove. Seen to fail where the backup is called only once that is proved: then it
+/// carries 2 %. Where the Wi-Fi loses 0.4, it keeps the target by chance or not, and whether the
+/// backup is called is chance as well.
 #[test]
 fn a_backup_is_called_for_before_it_is_proved_that_nothing_else_gives_the_target() {
     let links = scenario(&[

@@ -1,4 +1,5 @@
-//! TCP in the world: what it reaches over links and over a session, and how it gets over what goes wrong.
+//! TCP in the world: what it reaches over links and over a session, and how it gets over what goes
+//! wrong.
 
 use netem::{Scenario, WorldOptions};
 use proto::select::Policy;
@@ -83,8 +84,8 @@ fn random_loss_leaves_what_the_equations_say() {
 
 #[test]
 fn goodput_under_loss_is_that_of_a_kernel() {
-    // Linux 6.18 with iperf3 over the emulator, means of seeds 1 to 3, 20 s each after 2 s: Mbit/s of
-    // CUBIC and of Reno. The machine was busy, so the emulator called the runs INVALID.
+    // Linux 6.18 with iperf3 over the emulator, means of seeds 1 to 3, 20 s each after 2 s: Mbit/s
+    // of CUBIC and of Reno. The machine was busy, so the emulator called the runs INVALID.
     let kernel = [(0.01, [2.44, 2.74]), (0.05, [0.89, 1.09]), (0.1, [0.48, 0.63])];
     for (loss, figures) in kernel {
         let link = format!("delay_ms = 20\nrate_mbps = 10\nqueue_bytes = 100_000\nloss = {loss}");

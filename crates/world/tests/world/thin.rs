@@ -1,4 +1,5 @@
-//! Links thinner than what is to be said: control is thinned, not piled up [specs/paths.md §6] (rules 9, 10).
+//! Links thinner than what is to be said: control is thinned, not piled up [specs/paths.md §6]
+//! (rules 9, 10).
 
 use proto::select::{Class, Policy};
 use proto::{Duration, Instant, Source};
@@ -55,8 +56,8 @@ fn talk(scenario: &str, lead: Duration, streams: &[(Source, usize, u32)]) -> [Ve
     heard
 }
 
-/// Sends 50 messages of 100 bytes a second both ways, each of which counts; returns how many were lost,
-/// and how many of the delivered ones came later than 100 ms, of both ways together.
+/// Sends 50 messages of 100 bytes a second both ways, each of which counts; returns how many were
+/// lost, and how many of the delivered ones came later than 100 ms, of both ways together.
 fn lost_and_late(scenario: &str, lead: Duration) -> (usize, usize) {
     let heard = talk(scenario, lead, &[(COMMAND, 100, 50)]);
     let all = heard.iter().flat_map(|streams| &streams[0]);
@@ -66,8 +67,8 @@ fn lost_and_late(scenario: &str, lead: Duration) -> (usize, usize) {
     (lost(&heard, 0), all.filter(late).count())
 }
 
-/// Sends set-points of 50 bytes, 50 a second, and five commands of 100 bytes, both ways; returns how
-/// many commands were lost, and the age of the newest set-point that one in a hundred exceeds.
+/// Sends set-points of 50 bytes, 50 a second, and five commands of 100 bytes, both ways; returns
+/// how many commands were lost, and the age of the newest set-point that one in a hundred exceeds.
 fn lost_commands_and_age(scenario: &str, lead: Duration) -> (usize, Duration) {
     let heard = talk(scenario, lead, &[(COMMAND, 100, 5), (SET_POINT, 50, 50)]);
     let age = heard.iter().map(|streams| age_p99(&streams[1])).max();
@@ -128,8 +129,8 @@ fn jumping(seed: u64) -> String {
     format!("delay_csv = \"delay_ms {}\"\nrate_mbps = 12", steps.join(","))
 }
 
-/// Seen to fail where a delay that has jumped counts as a queue: then such links seem to carry what is just sent there and
-/// no more, and half of the messages have one copy.
+/// Seen to fail where a delay that has jumped counts as a queue: then such links seem to carry what
+/// is just sent there and no more, and half of the messages have one copy.
 #[test]
 fn links_whose_delay_jumps_are_not_thin_and_carry_every_copy() {
     let scenario = two_links(&jumping(1), &jumping(2), None);
@@ -182,7 +183,8 @@ fn the_newest_set_point_and_every_command_get_through_the_thinnest_links() {
 
 #[test]
 fn on_a_modem_whose_directions_take_turns_the_newest_set_point_is_no_older_than_250_ms() {
-    // 142 bytes with headers and an acknowledgement take 18 ms of the air: it carries half of the set-points.
+    // 142 bytes with headers and an acknowledgement take 18 ms of the air: it carries half of the
+    // set-points.
     let modem = format!("{}\nmedium = \"air\"\n[[medium]]\nname = \"air\"", link(64, 30));
     let wifi = "delay_ms = 10\nrate_mbps = 10\nloss = 0.02";
     for scenario in [one_link(&modem), two_links(wifi, &modem, Some(20.0))] {

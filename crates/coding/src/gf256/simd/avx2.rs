@@ -1,5 +1,5 @@
-//! AVX2 in two forms: with GFNI one instruction multiplies 32 bytes; without it two table look-ups by
-//! nibble do.
+//! AVX2 in two forms: with GFNI one instruction multiplies 32 bytes; without it two table look-ups
+//! by nibble do.
 
 #![expect(
     clippy::undocumented_unsafe_blocks,

@@ -207,12 +207,14 @@ impl Kernel {
 
     /// Adds to each row of `dsts` a combination of the rows `srcs`.
     ///
-    /// `coefficients[s * dsts.len() + d]` is the coefficient of source row `s` in destination row `d`.
+    /// `coefficients[s * dsts.len() + d]` is the coefficient of source row `s` in destination row
+    /// `d`.
     ///
     /// # Panics
     ///
-    /// If the rows of `dsts` differ in length, a source row is shorter than they are, or there is not
-    /// one coefficient for each pair of rows: a mistake of the caller, which knows its own rows.
+    /// If the rows of `dsts` differ in length, a source row is shorter than they are, or there is
+    /// not one coefficient for each pair of rows: a mistake of the caller, which knows its own
+    /// rows.
     pub fn mul_add_rows(self, dsts: &mut [&mut [u8]], srcs: &[&[u8]], coefficients: &[u8]) {
         let stride = dsts.len();
         self.run(dsts, Rows { sources: srcs, coefficients, stride, across: 1, add: true });
@@ -261,8 +263,8 @@ impl Kernel {
         unsafe { (self.0.common)(a.as_ptr(), b.as_ptr()) }
     }
 
-    /// Adds to `to` the rows of a matrix, each times its factor, in the lines given. Rows begin every
-    /// `stride` bytes of `from`.
+    /// Adds to `to` the rows of a matrix, each times its factor, in the lines given. Rows begin
+    /// every `stride` bytes of `from`.
     pub(crate) fn gather(
         self,
         to: &mut [u8],

@@ -128,8 +128,8 @@ pub(super) unsafe fn common<P: Product>(a: *const u8, b: *const u8) -> u64 {
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `P`; `to` has the lines, `from` a row of `stride` bytes for each
-/// factor, and `stride` covers the lines.
+/// The processor has the instructions of `P`; `to` has the lines, `from` a row of `stride` bytes
+/// for each factor, and `stride` covers the lines.
 #[inline(always)]
 pub(super) unsafe fn gather<P: Product>(
     to: &mut [u8],
@@ -166,8 +166,8 @@ pub(super) unsafe fn gather<P: Product>(
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `P`; the matrix has a row of `stride` bytes for each factor, and
-/// a row `row`; `stride` covers the lines.
+/// The processor has the instructions of `P`; the matrix has a row of `stride` bytes for each
+/// factor, and a row `row`; `stride` covers the lines.
 #[inline(always)]
 pub(super) unsafe fn scatter<P: Product>(
     matrix: &mut [u8],

@@ -11,8 +11,8 @@
 //! four destinations. The remainder of a row that fills no vector is done by a masked vector, or by
 //! the last whole vector of the row with the finished bytes masked out: no length is slow.
 //!
-//! Coefficients stand in matrices whose rows are whole lines, many of them empty: [`matrix`] has two
-//! loops of its own for those.
+//! Coefficients stand in matrices whose rows are whole lines, many of them empty: [`matrix`] has
+//! two loops of its own for those.
 //!
 //! One file for each width of register says how to load, store and combine vectors; [`Product`]
 //! builds the multiplication from that in one of two ways; [`instructions`] compiles all loops for
@@ -40,7 +40,8 @@ use kernel::instructions;
 pub(crate) use matrix::Lines;
 use product::{Product, Vector};
 
-/// The rows of one call: source s is multiplied by `coefficients[s * stride + d * across]` for row d.
+/// The rows of one call: source s is multiplied by `coefficients[s * stride + d * across]` for row
+/// d.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a, S> {
     pub(crate) sources: S,
@@ -51,8 +52,8 @@ pub(crate) struct Rows<'a, S> {
     pub(crate) add: bool,
 }
 
-/// The combinations of one call within a slab: the row that begins at byte `rows[s]` is multiplied by
-/// `coefficients[d * across + s]` for the one that begins at byte `dsts[d]`.
+/// The combinations of one call within a slab: the row that begins at byte `rows[s]` is multiplied
+/// by `coefficients[d * across + s]` for the one that begins at byte `dsts[d]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Within<'a> {
     /// One to four destinations, none of them among the sources.
@@ -176,8 +177,8 @@ impl Starts for Beside<'_> {
     }
 }
 
-/// Sets rows of a slab to combinations of other rows of it, in blocks of `WIDE` vectors for one row, of
-/// `BLOCK` vectors for two to four.
+/// Sets rows of a slab to combinations of other rows of it, in blocks of `WIDE` vectors for one
+/// row, of `BLOCK` vectors for two to four.
 ///
 /// # Safety
 ///
@@ -207,13 +208,13 @@ unsafe fn drive_within<P: Product, const WIDE: usize, const BLOCK: usize>(
     }
 }
 
-/// Does a whole call with products `P`: blocks of `WIDE` vectors for one row, of `BLOCK` vectors for
-/// two to four.
+/// Does a whole call with products `P`: blocks of `WIDE` vectors for one row, of `BLOCK` vectors
+/// for two to four.
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `P`; destinations are equally long, no source is shorter, and
-/// there is a coefficient for each source and destination.
+/// The processor has the instructions of `P`; destinations are equally long, no source is shorter,
+/// and there is a coefficient for each source and destination.
 #[inline(always)]
 unsafe fn drive<P: Product, S: Sources, const WIDE: usize, const BLOCK: usize>(
     dsts: &mut [&mut [u8]],
@@ -247,11 +248,13 @@ unsafe fn drive<P: Product, S: Sources, const WIDE: usize, const BLOCK: usize>(
     }
 }
 
-/// Multiplies one row: the short way for rows of coefficients, where a call costs more than its work.
+/// Multiplies one row: the short way for rows of coefficients, where a call costs more than its
+/// work.
 ///
 /// # Safety
 ///
-/// The processor has the instructions of `P`; `bytes` bytes lie at `to` and `from`, which may be the same.
+/// The processor has the instructions of `P`; `bytes` bytes lie at `to` and `from`, which may be
+/// the same.
 #[inline(always)]
 unsafe fn scale<P: Product>(to: *mut u8, from: *const u8, bytes: usize, c: u8, add: bool) {
     // SAFETY: `at` plus what is touched never passes `bytes`.

@@ -12,8 +12,9 @@ use super::super::tables::NIBBLES;
 ///
 /// # Safety
 ///
-/// Whoever calls a function of this trait or of the others here promises that the processor has the vector's
-/// instructions, and that as many bytes as the function names, or a vector has, lie where a pointer points.
+/// Whoever calls a function of this trait or of the others here promises that the processor has the
+/// vector's instructions, and that as many bytes as the function names, or a vector has, lie where
+/// a pointer points.
 pub(super) trait Vector: Copy {
     /// Bytes of a vector: a divisor of a line.
     const BYTES: usize;
@@ -172,7 +173,8 @@ impl<V: Affine> Product for ByMatrix<V> {
 /// Bytes of the widest vector that has no masks.
 const MOST_BYTES: usize = 32;
 
-/// Zeros, then ones: a vector loaded `count` bytes before the middle keeps what follows `count` bytes.
+/// Zeros, then ones: a vector loaded `count` bytes before the middle keeps what follows `count`
+/// bytes.
 static AFTER: [u8; 2 * MOST_BYTES] = {
     let mut mask = [0; 2 * MOST_BYTES];
     let mut at = MOST_BYTES;

@@ -1,4 +1,5 @@
-//! Where things are: interfaces by name, pattern or hardware, addresses and names of both ends, lines.
+//! Where things are: interfaces by name, pattern or hardware, addresses and names of both ends,
+//! lines.
 
 use super::*;
 

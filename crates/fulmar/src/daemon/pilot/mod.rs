@@ -1,5 +1,5 @@
-//! What the pilot is told of the links: the daemon's part. What there is to say is found in `watch.rs`, and the
-//! programs of a peer's MAVLink endpoints are told (`endpoints/statustext.rs`).
+//! What the pilot is told of the links: the daemon's part. What there is to say is found in
+//! `watch.rs`, and the programs of a peer's MAVLink endpoints are told (`endpoints/statustext.rs`).
 
 mod watch;
 
@@ -22,12 +22,13 @@ const LITTLE_ROOM: u8 = 25;
 /// Links that fall within this time have fallen together.
 const TOGETHER: Duration = Duration::from_millis(200);
 
-/// Peers that are looked at in one turn, so that a fleet holds nothing up; of more, each is looked at less often than
-/// once a second.
+/// Peers that are looked at in one turn, so that a fleet holds nothing up; of more, each is looked
+/// at less often than once a second.
 const AT_ONCE: usize = 64;
 
 impl Daemon {
-    /// Looks at every peer's links, or at those of the next [`AT_ONCE`], and tells the pilot what is new.
+    /// Looks at every peer's links, or at those of the next [`AT_ONCE`], and tells the pilot what
+    /// is new.
     pub(super) fn tell_pilot(&mut self, now: Instant) {
         let all = self.peers.len();
         let first = self.next_watched;
@@ -74,8 +75,9 @@ impl Daemon {
         Look { is_full, is_own_line, autopilot, twin, links }
     }
 
-    /// Tells whether all links of a station's peer, which come in by one interface, fell at one moment, and no other peer is
-    /// reached: then it is the station's own line that fell, or the drone has no power.
+    /// Tells whether all links of a station's peer, which come in by one interface, fell at one
+    /// moment, and no other peer is reached: then it is the station's own line that fell, or the
+    /// drone has no power.
     fn is_own_line(&self, place: usize, paths: &[PathStatus]) -> bool {
         let works = |state: PathState| state == PathState::Active;
         let [first, _, ..] = paths else { return false };
@@ -92,8 +94,9 @@ impl Daemon {
         fell_at_once(paths) && !sessions.any(is_reached)
     }
 
-    /// Names links as a pilot knows them: as the drone's file does, which its station is told; before that, by the
-    /// `[[listen]]`, the interface or the address that they come in by, whichever tells them apart first.
+    /// Names links as a pilot knows them: as the drone's file does, which its station is told;
+    /// before that, by the `[[listen]]`, the interface or the address that they come in by,
+    /// whichever tells them apart first.
     fn link_names(&self, session: SessionId, paths: &[PathStatus]) -> Vec<String> {
         let own = |path: &PathStatus| self.path_name(PathRef { session, path: path.id });
         let own: Vec<String> = paths.iter().map(own).collect();
@@ -123,8 +126,8 @@ impl Daemon {
     }
 }
 
-/// Tells whether all fell within [`TOGETHER`], by when each was suspected or by when each was heard last: an idle link is
-/// heard but once a second.
+/// Tells whether all fell within [`TOGETHER`], by when each was suspected or by when each was heard
+/// last: an idle link is heard but once a second.
 fn fell_at_once(paths: &[PathStatus]) -> bool {
     let is_one_moment = |since: fn(&PathStatus) -> Option<Duration>| {
         let times: Option<Vec<Duration>> = paths.iter().map(since).collect();

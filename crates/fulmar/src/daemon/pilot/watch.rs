@@ -1,4 +1,5 @@
-//! What is worth telling a pilot of the links of one vehicle, and when: no sockets and no MAVLink here.
+//! What is worth telling a pilot of the links of one vehicle, and when: no sockets and no MAVLink
+//! here.
 //!
 //! ```text
 //! silent for STAYS looks            WARNING "wifi is lost, 2 links left: lte, sat"
@@ -8,13 +9,16 @@
 //! its autopilot silent              CRITICAL "autopilot: ttyAMA0 says nothing"
 //! another drone's vehicle of its    CRITICAL "bravo's vehicle is number 1 too"
 //!   number at one ground station
-//! works again for RETURNS looks     NOTICE "wifi up, flying on wifi, lte"; at once where no other works
-//! FLAPS silences within a minute    WARNING "wifi comes and goes", then nothing of it until it stays for a minute
-//! all that work lose much, or no    WARNING "only just enough: lte loses 23 %", once a minute at most
+//! works again for RETURNS looks     NOTICE "wifi up, flying on wifi, lte"; at once where no other
+//!                                   works
+//! FLAPS silences within a minute    WARNING "wifi comes and goes", then nothing of it until it
+//!                                   stays for a minute
+//! all that work lose much, or no    WARNING "only just enough: lte loses 23 %", once a minute at
+//!                                   most
 //!   room is left, for JUST looks
 //! ```
-//! A look is taken once a second and says one thing at most, the worst. That links which were never there do not work
-//! is no news.
+//! A look is taken once a second and says one thing at most, the worst. That links which were never
+//! there do not work is no news.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +26,8 @@ use proto::{Duration, Instant, PathId};
 
 use crate::endpoints::{LONGEST_TEXT, Severity};
 
-/// Looks in a row that a link must be silent at before that is said: one would be a moment's silence.
+/// Looks in a row that a link must be silent at before that is said: one would be a moment's
+/// silence.
 const STAYS: u32 = 2;
 /// Looks in a row that it must work at before it is back.
 const RETURNS: u32 = 4;
@@ -30,7 +35,8 @@ const RETURNS: u32 = 4;
 const FLAPS: usize = 3;
 /// How far back they count; how long it must stay then; and how often the same trouble is told.
 const MINUTE: Duration = Duration::from_secs(60);
-/// How long after it was told that nothing works, or what is wrong with the autopilot, that is told again at the earliest.
+/// How long after it was told that nothing works, or what is wrong with the autopilot, that is told
+/// again at the earliest.
 const LOST_AGAIN: Duration = Duration::from_secs(15);
 /// Looks in a row at which what works is only just enough.
 const JUST: u32 = 5;
@@ -50,7 +56,8 @@ pub(super) struct Look {
     pub(super) is_own_line: bool,
     /// What is wrong with the autopilot, in a few words.
     pub(super) autopilot: Option<String>,
-    /// A vehicle's number, and who has a vehicle of that number as well, which the ground station cannot tell apart.
+    /// A vehicle's number, and who has a vehicle of that number as well, which the ground station
+    /// cannot tell apart.
     pub(super) twin: Option<(u8, String)>,
     pub(super) links: Vec<Seen>,
 }

@@ -12,7 +12,8 @@ pub(super) struct Counted {
 }
 
 impl Daemon {
-    /// Listens where the new file says. What comes is opened before what goes is closed, unless that is in its way.
+    /// Listens where the new file says. What comes is opened before what goes is closed, unless
+    /// that is in its way.
     ///
     /// # Errors
     /// Say which address cannot be listened at, and why; nothing has changed then.

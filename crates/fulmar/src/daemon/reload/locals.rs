@@ -1,8 +1,8 @@
-//! Local endpoints of another file: each takes over the port that it needs where an old one has it, and opens one
-//! otherwise.
+//! Local endpoints of another file: each takes over the port that it needs where an old one has it,
+//! and opens one otherwise.
 //!
-//! A port is what the kernel knows: an address, a device, a path. Which endpoint uses it, for which peer and channel,
-//! with which target and filters, changes without the programs at it noticing.
+//! A port is what the kernel knows: an address, a device, a path. Which endpoint uses it, for which
+//! peer and channel, with which target and filters, changes without the programs at it noticing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,8 +37,8 @@ pub(super) struct Counted {
 }
 
 impl Daemon {
-    /// Opens the endpoints that only the new file has. One whose address an endpoint blocks that goes is opened
-    /// after that one is closed.
+    /// Opens the endpoints that only the new file has. One whose address an endpoint blocks that
+    /// goes is opened after that one is closed.
     ///
     /// # Errors
     /// Say which endpoint cannot be opened, and why; nothing has changed then.
@@ -56,7 +56,8 @@ impl Daemon {
         for (place, (_, endpoint)) in (first..).zip(fresh) {
             self.make_way(endpoint, &mut locals);
             let opened = open_local(place, endpoint, &self.poller);
-            // Whoever asks for it is there to read why. What a link of this host decides comes and goes with that.
+            // Whoever asks for it is there to read why. What a link of this host decides comes and
+            // goes with that.
             if let (Some(trouble), true) = (opened.trouble(clock::now()), endpoint.kind.is_place())
             {
                 let problem = format!("endpoint {}: {trouble}", endpoint.name);
@@ -116,8 +117,8 @@ impl Daemon {
     }
 }
 
-/// Finds for each old endpoint the one of the new file that takes over its port: itself first, then one of its
-/// name, then any. Returns how many of them are not what they were, too.
+/// Finds for each old endpoint the one of the new file that takes over its port: itself first, then
+/// one of its name, then any. Returns how many of them are not what they were, too.
 fn adopted(
     old: &BTreeMap<usize, LocalEndpoint>,
     new: &Config,
@@ -151,8 +152,8 @@ fn adopted(
     (adopted, changed)
 }
 
-/// Tells whether the kernel would refuse one while the other is there: the same port, and an address that covers
-/// the other.
+/// Tells whether the kernel would refuse one while the other is there: the same port, and an
+/// address that covers the other.
 fn blocks(old: &EndpointKind, new: &EndpointKind) -> bool {
     match (old, new) {
         (EndpointKind::UdpServer(old), EndpointKind::UdpServer(new))

@@ -1,8 +1,9 @@
-//! The file read again while the daemon runs: peers, paths, addresses to listen at, local endpoints, targets, the packet
-//! selector and the log change, and no session of a peer that stays is dropped.
+//! The file read again while the daemon runs: peers, paths, addresses to listen at, local
+//! endpoints, targets, the packet selector and the log change, and no session of a peer that stays
+//! is dropped.
 //!
-//! All or nothing: a file with a mistake, with a change of anything else, or of which something cannot be opened
-//! changes nothing. What stays the same does not notice.
+//! All or nothing: a file with a mistake, with a change of anything else, or of which something
+//! cannot be opened changes nothing. What stays the same does not notice.
 
 mod listens;
 mod locals;
@@ -42,7 +43,8 @@ impl Daemon {
         }
     }
 
-    /// Takes another configuration on; returns what changed. What can fail comes first, and is undone where it does.
+    /// Takes another configuration on; returns what changed. What can fail comes first, and is
+    /// undone where it does.
     fn take_on(&mut self, now: Instant, new: Config) -> Result<String, String> {
         let moves = Moves::between(&self.config.peers, &new.peers);
         let fixed = fixed_sections(&self.config, &new);

@@ -1,7 +1,8 @@
 //! A drone's paths of another file.
 //!
-//! A path is its peer, its interface and where the peer may be found: what else the file says of it changes in
-//! place. One with another of these is another path, and works before the old one goes (`daemon/paths.rs`).
+//! A path is its peer, its interface and where the peer may be found: what else the file says of it
+//! changes in place. One with another of these is another path, and works before the old one goes
+//! (`daemon/paths.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

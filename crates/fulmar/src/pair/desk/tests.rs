@@ -17,7 +17,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// A station with a code for each of `names`; the secret of each is its number after the first one's.
+    /// A station with a code for each of `names`; the secret of each is its number after the first
+    /// one's.
     fn new(more: &str, replace: bool, names: &[Option<&str>]) -> Self {
         let (folder, file) = station(more);
         let tickets = names.iter().enumerate().map(|(number, name)| {

@@ -110,7 +110,8 @@ fn record_of_a_process_killed_at_any_moment_opens_and_holds_all_but_the_last_sec
                     let directory = tempfile::tempdir().unwrap();
                     let handed_on = kill_after(name, directory.path(), time);
                     let cut = messages(&files(directory.path()));
-                    // The promise is a second, of 200 messages at most; a machine that is busy writes late.
+                    // The promise is a second, of 200 messages at most; a machine that is busy
+                    // writes late.
                     assert!(cut + 400 >= handed_on, "{cut} of {handed_on}, killed after {time:?}");
                     let limits = config(directory.path()).limits;
                     Store::new(directory.path(), limits).open().unwrap();

@@ -1,5 +1,5 @@
-//! Faults of a first day, each caused as an operator causes it: what both ends say leads to it, nothing else is blamed, and
-//! what docs/when-it-is-wrong.md says puts it right.
+//! Faults of a first day, each caused as an operator causes it: what both ends say leads to it,
+//! nothing else is blamed, and what docs/when-it-is-wrong.md says puts it right.
 
 mod endpoints;
 mod keys;

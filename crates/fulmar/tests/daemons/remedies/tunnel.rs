@@ -1,4 +1,5 @@
-//! The tunnel: addresses that one end does not allow, an end without one, and a daemon that may not make it.
+//! The tunnel: addresses that one end does not allow, an end without one, and a daemon that may not
+//! make it.
 
 use std::net::UdpSocket;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! What is sent beside the flow, in both lives: pings through the same tunnel, and over recorded links control.
+//! What is sent beside the flow, in both lives: pings through the same tunnel, and over recorded
+//! links control.
 
 use super::point::Scene;
 use crate::experiment::streams::video::VideoShape;

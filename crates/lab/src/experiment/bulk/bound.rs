@@ -1,16 +1,16 @@
-//! What a sender could have that knows the links exactly, but a round trip late: a bound beside the figures of
-//! recorded links.
+//! What a sender could have that knows the links exactly, but a round trip late: a bound beside the
+//! figures of recorded links.
 //!
 //! ```text
-//! known at t   what stood before the link at t − round trip, and its mean rate in the 200 ms before that, whether
-//!              anything used it or not
+//! known at t   what stood before the link at t − round trip, and its mean rate in the 200 ms
+//!              before that, whether anything used it or not
 //! expects      what stood there + sent since − rate · round trip, and never less than nothing
 //! sends        what is missing to a queue of `queue_ms` at that rate
 //! control      missed where a message that is handed in at t comes later than 100 ms on every link
 //! ```
-//! No real sender has that: it learns a rate from what it sends itself, and knows nothing of what it does not use.
-//! The first round trip and 200 ms are left out. That is a mark to measure by, not a proof: who guessed better what a link does next
-//! would have more.
+//! No real sender has that: it learns a rate from what it sends itself, and knows nothing of what
+//! it does not use. The first round trip and 200 ms are left out. That is a mark to measure by, not
+//! a proof: who guessed better what a link does next would have more.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,8 @@ use crate::report::rounded;
 
 /// The queues that the sender aims at, in ms.
 const QUEUES_MS: [f64; 3] = [0.0, 10.0, 20.0];
-/// Over how long the rate is known, in ms: over shorter times more control is missed for the same share.
+/// Over how long the rate is known, in ms: over shorter times more control is missed for the same
+/// share.
 const RATE_MS: usize = 200;
 /// A control message that takes longer is missed.
 const IN_TIME_MS: f64 = 100.0;
@@ -44,8 +45,8 @@ impl Bound {
     }
 }
 
-/// Returns the bound for each queue; shares of the ceiling count from `from_s` on, `control_ms` lies between
-/// control messages of so many bits.
+/// Returns the bound for each queue; shares of the ceiling count from `from_s` on, `control_ms`
+/// lies between control messages of so many bits.
 pub(super) fn bounds(
     links: &[Capacity],
     from_s: f64,

@@ -1,4 +1,5 @@
-//! What a row has beside other rows of the same run: one flow's of several, the plain tunnel's of others.
+//! What a row has beside other rows of the same run: one flow's of several, the plain tunnel's of
+//! others.
 //!
 //! ```text
 //! of_one        goodput of both flows of `two` ÷ that of the one of `lossy`, of the same scheme

@@ -1,7 +1,9 @@
-//! The kernel's TCP connections from drone to station: the same for every scheme, but for the way they take.
+//! The kernel's TCP connections from drone to station: the same for every scheme, but for the way
+//! they take.
 //!
-//! Buffers are the kernel's own choice, as for any program. They are made, and have carried a byte each way,
-//! before the flow begins: a lost SYN shifts nothing, and multipath TCP has its sub-flows.
+//! Buffers are the kernel's own choice, as for any program. They are made, and have carried a byte
+//! each way, before the flow begins: a lost SYN shifts nothing, and multipath TCP has its
+//! sub-flows.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +25,8 @@ use crate::testbed::{kcptun, low_rate_retry, wireguard};
 
 /// Port of the first connection's receiver; those of others follow.
 const PORT: u16 = 5_900;
-/// How often the sender looks whether the flow is over, and asks the kernel for the round-trip time.
+/// How often the sender looks whether the flow is over, and asks the kernel for the round-trip
+/// time.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// What is written at once.
 const CHUNK: usize = 1 << 16;

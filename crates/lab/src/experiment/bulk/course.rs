@@ -1,5 +1,5 @@
-//! Runs every scheme over every scene, in virtual time or in real time, and reports: for `bulk-lossy` and
-//! `flowcode-recorded`.
+//! Runs every scheme over every scene, in virtual time or in real time, and reports: for
+//! `bulk-lossy` and `flowcode-recorded`.
 
 use serde_json::Value;
 
@@ -30,7 +30,8 @@ pub(super) struct Course<'a> {
     pub(super) cc: &'a [Cc],
     /// How often in real time, with seeds that follow each other.
     pub(super) repetitions: u64,
-    /// One scheme after the other in real time, where together they need more than the processors have.
+    /// One scheme after the other in real time, where together they need more than the processors
+    /// have.
     pub(super) in_turn: bool,
 }
 
@@ -47,7 +48,8 @@ impl Course<'_> {
     /// Runs it, and draws the pictures of the first seed where `--out` asks for them.
     ///
     /// # Errors
-    /// When something of our own, or of the kernel's, could not be set up; when a picture cannot be written.
+    /// When something of our own, or of the kernel's, could not be set up; when a picture cannot be
+    /// written.
     pub(super) fn run(&self) -> Result<Ran, Failure> {
         let (mut ran, mut drawn) = (Ran::default(), Vec::new());
         for scene in self.scenes {

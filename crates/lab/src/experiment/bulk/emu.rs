@@ -1,4 +1,5 @@
-//! Runs flows in real time: every scheme at once, each over links of its own; over cables, one at a time.
+//! Runs flows in real time: every scheme at once, each over links of its own; over cables, one at a
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +96,8 @@ pub(super) fn run_scene(
         place.check()?;
     }
     let audit = testbed.finish();
-    // What the processors carry is what cables are there to show: that one is busy is no fault there.
+    // What the processors carry is what cables are there to show: that one is busy is no fault
+    // there.
     let account = match scene.is_of_cables() {
         true => Account::default(),
         false => Account { stalls: audit.stalls.clone(), ran: Some(audit) },

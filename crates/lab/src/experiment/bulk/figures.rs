@@ -4,21 +4,24 @@
 //! goodput_mbps        payload that the receiving application got, over the whole flow
 //! first_3s_mbps       the same of its first three seconds; steady_mbps from 10 s on; from_20s_mbps
 //! of_ceiling          steady_mbps ÷ the ceiling of the same time
-//! achievable_mbps     what the scheme's own links carry of TCP's payload in its own packets; efficiency: goodput ÷ that
+//! achievable_mbps     what the scheme's own links carry of TCP's payload in its own packets;
+//!                     efficiency: goodput ÷ that
 //! of_all              goodput ÷ the ceiling, which is of all links
 //! seconds_with_data   of the flow, in which anything arrived
 //! tcp_retransmits, tcp_timeouts    what the sender's kernel counted, of all sub-flows
-//! srtt_ms             median of what the sender had, ten times a second; of multipath TCP the first
-//!                     sub-flow's; of kcptun that to its own end
+//! srtt_ms             median of what the sender had, ten times a second; of multipath TCP the
+//!                     first sub-flow's; of kcptun that to its own end
 //! wire_overhead       bytes that entered the links both ways ÷ payload
 //! outside_mbps        payload of the flow of somebody else's that shares the first link
 //! repair_share        repair symbols that a session sent ÷ packets of TCP
-//! jain                of several flows, how evenly they share; everything else is of all of them together
+//! jain                of several flows, how evenly they share; everything else is of all of them
+//!                     together
 //! request_…           requests of 1 kB, one each 200 ms: beside the flow, alone, and what it adds
 //! cpu_s               processor time of both ends' programs while the flow lasted
 //! of_one, of_plain, cpu_of_plain   beside other rows: comparison.rs
 //! first_data_s        from the return of the links to the first payload
-//! second_2_of_before  goodput of the second second after the return ÷ that of the 5 s before the silence
+//! second_2_of_before  goodput of the second second after the return ÷ that of the 5 s before the
+//!                     silence
 //! meanwhile_of_ceiling   goodput while links were silent ÷ the ceiling of those that were not
 //! ```
 
@@ -167,8 +170,8 @@ pub(super) fn skipped(scheme: Scheme, cc: &str, scene: Option<&Scene>, why: &str
     merged([empty(scheme, cc, scene), json!({"skipped": why})])
 }
 
-/// Pools the rows of one scheme over seeds: medians, or means; of the least, the least. A figure that no
-/// row has has none.
+/// Pools the rows of one scheme over seeds: medians, or means; of the least, the least. A figure
+/// that no row has has none.
 pub(super) fn pooled(rows: &[Value], first_seed: u64, medians: bool) -> Value {
     let Some(Value::Object(first)) = rows.first() else { return Value::Null };
     let mut all: Map<String, Value> =
@@ -246,8 +249,8 @@ fn after_silence(scene: &Scene, run: &BulkRun) -> Value {
     })
 }
 
-/// Returns the figures of what was sent beside the flow; with `stalls` as they would have been at best had
-/// nothing stood still.
+/// Returns the figures of what was sent beside the flow; with `stalls` as they would have been at
+/// best had nothing stood still.
 fn of_beside(scene: &Scene, run: &BulkRun, stalls: Option<&Stalls>) -> Value {
     let best = stalls.map(|stalls| run.beside.at_best(stalls));
     let beside = best.as_ref().unwrap_or(&run.beside);

@@ -1,5 +1,5 @@
-//! What came of a run: what arrived of its flows in each hundredth of a second, what their senders did, and
-//! what went beside them.
+//! What came of a run: what arrived of its flows in each hundredth of a second, what their senders
+//! did, and what went beside them.
 
 use super::requests::Requests;
 use crate::experiment::streams::ledger::StreamRun;
@@ -18,14 +18,15 @@ pub(super) struct BulkRun {
     pub(super) beside: StreamRun,
     /// Of the point that has them.
     pub(super) requests: Option<Requests>,
-    /// Bytes that entered the links while the flow lasted, both ways; none where they were not counted.
+    /// Bytes that entered the links while the flow lasted, both ways; none where they were not
+    /// counted.
     pub(super) wire_bytes: Option<u64>,
     /// What somebody else's flow on the first link had, Mbit/s, where there is one.
     pub(super) outside_mbps: Option<f64>,
     /// Repair over what it repairs; none where nothing is coded.
     pub(super) repair_share: Option<f64>,
-    /// Processor time of the programs that carry it while the flow lasted, both ends', seconds; none in the
-    /// world, and where the kernel alone carries it.
+    /// Processor time of the programs that carry it while the flow lasted, both ends', seconds;
+    /// none in the world, and where the kernel alone carries it.
     pub(super) cpu_s: Option<f64>,
 }
 

@@ -1,13 +1,17 @@
-//! `flowcode-recorded`: TCP over four recorded Wi-Fi links at once, which fall silent together, without relays.
+//! `flowcode-recorded`: TCP over four recorded Wi-Fi links at once, which fall silent together,
+//! without relays.
 //!
 //! ```text
-//! achievable   what the scheme's own links carried in the recording, as TCP's payload in packets of its own
-//! efficiency   goodput ÷ achievable, over the whole window; goodput ÷ ceiling: of all four links together
+//! achievable   what the scheme's own links carried in the recording, as TCP's payload in packets
+//!              of its own
+//! efficiency   goodput ÷ achievable, over the whole window; goodput ÷ ceiling: of all four links
+//!              together
 //! ```
-//! Windows of the recording, in none of which a link's log has a gap; one flow of unlimited data from drone to station and
-//! pings beside it, nothing else. TCP on a single link has the best one of the window, as only hindsight knows it. The
-//! row of all windows has medians. In real time schemes run in turn: a window carries 100 Mbit/s and more, five of them at once
-//! what two processors do not. The runs themselves are those of `bulk-lossy`.
+//! Windows of the recording, in none of which a link's log has a gap; one flow of unlimited data
+//! from drone to station and pings beside it, nothing else. TCP on a single link has the best one
+//! of the window, as only hindsight knows it. The row of all windows has medians. In real time
+//! schemes run in turn: a window carries 100 Mbit/s and more, five of them at once what two
+//! processors do not. The runs themselves are those of `bulk-lossy`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -91,8 +95,9 @@ pub(crate) struct FlowcodeRecordedArgs {
     /// Congestion controls of the flow.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "cubic,reno")]
     cc: Vec<Cc>,
-    /// Windows of the recording: worst:N by the seconds in which no link carries 1 Mbit/s, then by those in which one
-    /// does; random:N by --window-seed. Those of one rule do not overlap; random:100 is nearly all of the recording.
+    /// Windows of the recording: worst:N by the seconds in which no link carries 1 Mbit/s, then by
+    /// those in which one does; random:N by --window-seed. Those of one rule do not overlap;
+    /// random:100 is nearly all of the recording.
     #[arg(long, value_delimiter = ',', value_name = "RULE:N,...", default_value = "random:8",
           value_parser = parse_choice)]
     windows: Vec<Choice>,
@@ -150,7 +155,8 @@ fn scenes(args: &FlowcodeRecordedArgs) -> Result<Vec<Scene>, String> {
     windows.into_iter().map(Scene::recorded_best_first).collect()
 }
 
-/// Returns a row for each scheme and congestion control with the medians of its windows, where there are several.
+/// Returns a row for each scheme and congestion control with the medians of its windows, where
+/// there are several.
 fn medians(course: &Course<'_>, ran: &Ran) -> Vec<Value> {
     let of_scene = course.cc.len() * course.schemes.len();
     if course.scenes.len() < 2 {

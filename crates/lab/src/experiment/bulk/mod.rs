@@ -5,10 +5,10 @@
 //!                     ─ ping, 20 a second, through the same tunnel ─►
 //! ceiling   Σ rate · (1 − loss) of the links · TCP payload ÷ bytes of an IP packet on the link
 //! ```
-//! The flow begins 3 s after the sessions are there. Points: the links as they are, with more loss, with
-//! long delays, without loss; all links silent for a while, one of them; windows of recorded links, with
-//! control beside the flow; two flows; requests beside the flow; cables in place of links. A scheme that
-//! cannot be had here is a row that says why.
+//! The flow begins 3 s after the sessions are there. Points: the links as they are, with more loss,
+//! with long delays, without loss; all links silent for a while, one of them; windows of recorded
+//! links, with control beside the flow; two flows; requests beside the flow; cables in place of
+//! links. A scheme that cannot be had here is a row that says why.
 
 mod beside;
 mod bound;
@@ -58,7 +58,8 @@ pub(super) const DESCRIPTION: Description = Description {
     figures: &FIGURES,
 };
 
-/// The tunnel as published, by the number of packets in a generation, and how far control is protected.
+/// The tunnel as published, by the number of packets in a generation, and how far control is
+/// protected.
 const ASKED: [Scheme; 6] = [
     Scheme::FLOWCODE,
     Scheme::FLOWCODE_K2,
@@ -96,8 +97,9 @@ pub(crate) struct BulkLossyArgs {
     /// Congestion controls of the flow.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "cubic,reno,bbr")]
     cc: Vec<Cc>,
-    /// What the links are like; `outage` and `one-dies` last until ten seconds after the return, `requests`
-    /// twice as long as the flow, `outside` and `outside-far` (`--sim`) share the first link with somebody else's flow, and `veth` (`--emu`) lets schemes run in turn.
+    /// What the links are like; `outage` and `one-dies` last until ten seconds after the return,
+    /// `requests` twice as long as the flow, `outside` and `outside-far` (`--sim`) share the first
+    /// link with somebody else's flow, and `veth` (`--emu`) lets schemes run in turn.
     #[arg(
         long,
         value_delimiter = ',',

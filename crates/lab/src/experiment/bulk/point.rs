@@ -18,7 +18,8 @@ const LOSSY: &str = include_str!("../../../scenarios/two-lossy.toml");
 pub(super) const TUNNEL_MTU: u64 = 1_280;
 /// IP and TCP headers with timestamps, inside the tunnel.
 pub(super) const TCP_HEADERS: u64 = 52;
-/// What a session puts around a tunnel's packet: IP and UDP headers, its own header, the tag, the frame.
+/// What a session puts around a tunnel's packet: IP and UDP headers, its own header, the tag, the
+/// frame.
 const AROUND: u64 = 72;
 /// MTU of links, for packets of the kernel's TCP.
 pub(super) const LINK_MTU: u64 = 1_500;
@@ -58,7 +59,8 @@ pub(super) enum Point {
     Two,
     /// The links of `lossy`, and requests of 1 kB beside the flow and after it.
     Requests,
-    /// The links of `clean`, the first shared with a plain TCP flow of somebody else's, and control beside ours.
+    /// The links of `clean`, the first shared with a plain TCP flow of somebody else's, and control
+    /// beside ours.
     Outside,
     /// The same, and that flow's way is 40 ms longer each way.
     OutsideFar,
@@ -82,7 +84,8 @@ pub(super) struct Scene {
     pub(super) control_hz: f64,
     /// TCP flows that begin together.
     pub(super) flows: usize,
-    /// Bits that may arrive in each millisecond, all links together; nothing where nothing limits them.
+    /// Bits that may arrive in each millisecond, all links together; nothing where nothing limits
+    /// them.
     arriving: Vec<f64>,
     /// The same of the first link, the better one.
     of_first: Vec<f64>,
@@ -110,7 +113,8 @@ impl Point {
         }
     }
 
-    /// Returns how much longer the way of somebody else's flow is, each way, where one shares the first link.
+    /// Returns how much longer the way of somebody else's flow is, each way, where one shares the
+    /// first link.
     pub(super) fn outside(self) -> Option<Duration> {
         match self {
             Self::Outside => Some(Duration::ZERO),
@@ -232,8 +236,8 @@ impl Scene {
         Ok(Self { window, ..scene })
     }
 
-    /// Makes one of a window of recorded links in the order of what they carry from the drone, the best one first: what
-    /// has a single link has that one.
+    /// Makes one of a window of recorded links in the order of what they carry from the drone, the
+    /// best one first: what has a single link has that one.
     ///
     /// # Errors
     /// As [`Scene::recorded`].
@@ -254,7 +258,8 @@ impl Scene {
         self.point == Point::Veth
     }
 
-    /// Returns when requests go without the flow, after those beside it, seconds; none where there are none.
+    /// Returns when requests go without the flow, after those beside it, seconds; none where there
+    /// are none.
     pub(super) fn requests_alone(&self) -> Option<(f64, f64)> {
         let from = self.seconds + PAUSE_S;
         (self.point == Point::Requests).then_some((from, from + self.seconds))
@@ -271,8 +276,8 @@ impl Scene {
         self.window.as_ref().map_or_else(|| point.to_owned(), |window| format!("{point} {window}"))
     }
 
-    /// Returns the ceiling of the whole flow, Mbit/s of TCP payload in our own tunnel; none where nothing
-    /// limits the links.
+    /// Returns the ceiling of the whole flow, Mbit/s of TCP payload in our own tunnel; none where
+    /// nothing limits the links.
     pub(super) fn ceiling_mbps(&self) -> Option<f64> {
         (!self.arriving.is_empty()).then(|| self.ceiling_between(0.0, self.seconds))
     }
@@ -283,8 +288,9 @@ impl Scene {
         self.ceiling_mbps().map_or_else(|| "no ceiling".to_owned(), mbps)
     }
 
-    /// Returns what the links of a scheme can carry of TCP's payload in packets of its own, Mbit/s: sessions and
-    /// multipath TCP have all links, others the first; none where nothing limits the links.
+    /// Returns what the links of a scheme can carry of TCP's payload in packets of its own, Mbit/s:
+    /// sessions and multipath TCP have all links, others the first; none where nothing limits the
+    /// links.
     pub(super) fn achievable_mbps(&self, scheme: Scheme) -> Option<f64> {
         let of_kernel = (LINK_MTU - TCP_HEADERS) as f64 / LINK_MTU as f64;
         let (slots, share) = match scheme {
@@ -295,8 +301,8 @@ impl Scene {
         (!slots.is_empty()).then(|| mean(slots) * share)
     }
 
-    /// Returns the ceiling between two times of the flow; zero of links that are silent, or that nothing
-    /// limits.
+    /// Returns the ceiling between two times of the flow; zero of links that are silent, or that
+    /// nothing limits.
     pub(super) fn ceiling_between(&self, from_s: f64, to_s: f64) -> f64 {
         let place = |s: f64| ((s * 1e3) as usize).min(self.arriving.len());
         let slots = &self.arriving[place(from_s)..place(to_s)];

@@ -1,11 +1,14 @@
-//! How much of what a session's tunnel sends is repair: where its counters become the figure `repair_share`.
+//! How much of what a session's tunnel sends is repair: where its counters become the figure
+//! `repair_share`.
 //!
-//! Packets of TCP that are sent again are no repair, nor are FlowCode's combinations: they are in `wire_overhead` alone.
+//! Packets of TCP that are sent again are no repair, nor are FlowCode's combinations: they are in
+//! `wire_overhead` alone.
 
 use proto::TunnelStatus;
 use serde_json::Value;
 
-/// Returns the share of a session in the world; none where nothing went by the tunnel's own delivery.
+/// Returns the share of a session in the world; none where nothing went by the tunnel's own
+/// delivery.
 pub(super) fn of_session(tunnel: &TunnelStatus) -> Option<f64> {
     share(tunnel.repairs, tunnel.symbols)
 }

@@ -1,5 +1,5 @@
-//! Requests of 1 kB and answers as long, over a TCP connection of their own that is kept open: what a program
-//! feels that shares the links with a transfer.
+//! Requests of 1 kB and answers as long, over a TCP connection of their own that is kept open: what
+//! a program feels that shares the links with a transfer.
 //!
 //! ```text
 //! one each 200 ms, whether the one before was answered or not
@@ -70,8 +70,8 @@ impl Requests {
         }
     }
 
-    /// Returns the figures: medians and 95th percentiles beside the flow, without it, and what it adds.
-    /// With `stalls` as they would have been at best had nothing stood still.
+    /// Returns the figures: medians and 95th percentiles beside the flow, without it, and what it
+    /// adds. With `stalls` as they would have been at best had nothing stood still.
     pub(super) fn figures(&self, scene: &Scene, stalls: Option<&Stalls>) -> Value {
         let Some((from_s, to_s)) = scene.requests_alone() else { return json!({}) };
         let beside = self.delays_ms(scene, (0.0, scene.seconds), stalls);
@@ -90,8 +90,8 @@ impl Requests {
         })
     }
 
-    /// Returns the times to the answers of requests sent between two times, ascending. One that was not
-    /// answered by the end of the run counts as answered then.
+    /// Returns the times to the answers of requests sent between two times, ascending. One that was
+    /// not answered by the end of the run counts as answered then.
     fn delays_ms(
         &self,
         scene: &Scene,

@@ -1,5 +1,5 @@
-//! One scheme while it runs in real time: its flows, what goes beside them, and what is read off at their
-//! beginning and end.
+//! One scheme while it runs in real time: its flows, what goes beside them, and what is read off at
+//! their beginning and end.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

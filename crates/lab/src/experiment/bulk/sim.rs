@@ -1,8 +1,8 @@
 //! Runs flows in virtual time: the world's model of TCP over real sessions.
 //!
-//! It knows CUBIC and NewReno, our own schemes, and TCP with low-rate retry over the first link. Pings and control go beside the flow as in
-//! real time. A connection of requests is two flows there, one each way, whose packets
-//! hold a request or an answer each.
+//! It knows CUBIC and NewReno, our own schemes, and TCP with low-rate retry over the first link.
+//! Pings and control go beside the flow as in real time. A connection of requests is two flows
+//! there, one each way, whose packets hold a request or an answer each.
 
 use netem::Scenario;
 use units::{Duration, Instant, Rate};
@@ -39,7 +39,8 @@ pub(super) fn run_flow(
     cc: Cc,
     seed: u64,
 ) -> Result<Result<BulkRun, String>, String> {
-    // Over a bare link there is one way for what goes beside the flow: that of a plain session will do.
+    // Over a bare link there is one way for what goes beside the flow: that of a plain session will
+    // do.
     let session = match scheme {
         Scheme::Session(session) => session,
         Scheme::TCP_LRR => SessionScheme::MinRtt,
@@ -76,7 +77,8 @@ pub(super) fn run_flow(
     Ok(Ok(flow_through(run, scenario, options)))
 }
 
-/// Lets the flows run, and somebody else's beside them where there is one, and reads what came of it.
+/// Lets the flows run, and somebody else's beside them where there is one, and reads what came of
+/// it.
 fn flow_through(mut run: Run<'_>, scenario: &Scenario, options: FlowOptions) -> BulkRun {
     let wire = |run: &Run<'_>| -> u64 {
         let all = wire_bytes(&run.world.world, scenario, run.places);

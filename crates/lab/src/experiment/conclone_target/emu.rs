@@ -24,7 +24,8 @@ use sys::print::tell;
 /// What a run claims to tell apart: a message that is late from one that is not.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
-/// Runs plans of the same links and class at the same time; results come in their order, a deadline each.
+/// Runs plans of the same links and class at the same time; results come in their order, a deadline
+/// each.
 ///
 /// # Errors
 /// Says which part of the set-up failed.

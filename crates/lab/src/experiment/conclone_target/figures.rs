@@ -3,7 +3,8 @@
 //! ```text
 //! counted       from the second WARM_UP_S on; `from_start` holds what the first minutes were like
 //! interval      batch means: misses come together, and a count of them says less than it seems to
-//! wire_to_all   bytes on the wire over those of a copy on every path, over the same stretch of time
+//! wire_to_all   bytes on the wire over those of a copy on every path, over the same stretch of
+//!               time
 //! ```
 
 use serde_json::{Value, json};
@@ -132,8 +133,8 @@ fn from_start(
     ])
 }
 
-/// Returns what becomes of the newest message while the first link is dead, of the modem while it is not, and of
-/// commands beside set-points.
+/// Returns what becomes of the newest message while the first link is dead, of the modem while it
+/// is not, and of commands beside set-points.
 fn dead(point: &Point<'_>, run: &Run, ways: &[(&Way, &Lateness)], seconds: usize) -> Value {
     let links = point.links;
     let dead_s = noticed_dead_s(&links.dead_s, seconds as f64) * ways.len() as f64;

@@ -1,15 +1,18 @@
-//! What became of a run's messages, second by second: a million of them are kept as ten thousand seconds.
+//! What became of a run's messages, second by second: a million of them are kept as ten thousand
+//! seconds.
 //!
 //! ```text
 //! missed    not delivered within the deadline after it was handed in
-//! stale     the newest message that the other application has was handed in longer ago than the deadline
+//! stale     the newest message that the other application has was handed in longer ago than the
+//!           deadline
 //! ```
-//! Both for several deadlines at once: a scheme that knows none is run once for all of them. Nothing here
-//! knows whether the run was one of the world.
+//! Both for several deadlines at once: a scheme that knows none is run once for all of them.
+//! Nothing here knows whether the run was one of the world.
 
 use crate::experiment::streams::ledger::StreamLedger;
 
-/// After this long a dead link counts as noticed, seconds: what comes before is the price of noticing.
+/// After this long a dead link counts as noticed, seconds: what comes before is the price of
+/// noticing.
 const NOTICED_S: f64 = 0.3;
 /// A command that comes later is no use: control's time to live.
 const COMMAND_TTL_S: f64 = 2.0;
@@ -202,7 +205,8 @@ pub(super) fn noticed_dead_s(dead_s: &[(f64, f64)], seconds: f64) -> f64 {
     noticed(dead_s, 0.0, seconds)
 }
 
-/// Returns how much of a stretch of time lies where the first link is dead and that may have been noticed.
+/// Returns how much of a stretch of time lies where the first link is dead and that may have been
+/// noticed.
 fn noticed(dead_s: &[(f64, f64)], from_s: f64, to_s: f64) -> f64 {
     let first = dead_s.partition_point(|(_, end)| *end <= from_s);
     let within =

@@ -8,10 +8,12 @@
 //! changing      10 ms 0.5 %, but 20 % for 30 s of every 300; 35 ms 1 %
 //! dying         10 ms 0.5 %, but dead for 10 s of every 300; 35 ms 1 %
 //! dear          as independent, and 60 ms 0.5 % at ten times the price
-//! thin          10 ms 2 %, dead for 10 s of every 60; a half-duplex modem of 64 kbit/s, 30 ms, 1 s of queue
+//! thin          10 ms 2 %, dead for 10 s of every 60; a half-duplex modem of 64 kbit/s, 30 ms, 1 s
+//!               of queue
 //! operators     three recorded operators, the instants at which all three were measured, joined
 //! ```
-//! A link that is dead is so in both directions; what is lost beside that is each direction's own luck.
+//! A link that is dead is so in both directions; what is lost beside that is each direction's own
+//! luck.
 
 use std::sync::Arc;
 
@@ -213,7 +215,8 @@ fn dead(share: f64, mean_s: f64) -> GilbertElliott {
     GilbertElliott { change, loss_good: 0.0, loss_bad: 1.0 }
 }
 
-/// Lets each link die in bursts of its own. A group of one is what its two directions have in common.
+/// Lets each link die in bursts of its own. A group of one is what its two directions have in
+/// common.
 fn bursting(mut scenario: Scenario, mean_s: f64) -> Scenario {
     for (place, share) in [0.02, 0.01].into_iter().enumerate() {
         join(&mut scenario, &[place], dead(share, mean_s));

@@ -1,10 +1,12 @@
-//! `conclone-target`: what a target of reliability costs, and whether it is kept, over links of every kind.
+//! `conclone-target`: what a target of reliability costs, and whether it is kept, over links of
+//! every kind.
 //!
 //! ```text
 //! 50 messages a second each way; a target is a share of them (`control`), or of the time (`live`)
 //! ```
-//! Each kind of links is run for each class; a scheme that knows no target once for all deadlines, one that
-//! does at each target and deadline. The first minute is told apart: what is learned then is paid then.
+//! Each kind of links is run for each class; a scheme that knows no target once for all deadlines,
+//! one that does at each target and deadline. The first minute is told apart: what is learned then
+//! is paid then.
 
 mod emu;
 mod figures;
@@ -132,21 +134,22 @@ pub(crate) struct TargetArgs {
         default_value = "control,live"
     )]
     classes: Vec<Class>,
-    /// Recorded links besides: the worst window of a combination (lte-drives:att+verizon); once for each.
+    /// Recorded links besides: the worst window of a combination (lte-drives:att+verizon); once for
+    /// each.
     #[arg(long, value_name = "NAME")]
     set: Vec<String>,
     /// Links of this scenario besides: hosts called drone and station.
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Targets: shares of the messages, or of the time, above 0 and below 1; default 0.99 to 0.99999 with
-    /// --sim, 0.999 with --emu.
+    /// Targets: shares of the messages, or of the time, above 0 and below 1; default 0.99 to
+    /// 0.99999 with --sim, 0.999 with --emu.
     #[arg(long, value_delimiter = ',', value_name = "SHARE,...", value_parser = share)]
     targets: Vec<f64>,
     /// Deadlines, milliseconds; default 30 to 250 with --sim, 100 with --emu.
     #[arg(long, value_delimiter = ',', value_name = "MS,...", value_parser = positive)]
     deadlines_ms: Vec<f64>,
-    /// Messages of a point, both directions together; default 100,000 with --sim, 30,000 with --emu, which is
-    /// five minutes.
+    /// Messages of a point, both directions together; default 100,000 with --sim, 30,000 with
+    /// --emu, which is five minutes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     messages: Option<u32>,
     /// Points that are run at the same time.
@@ -416,8 +419,8 @@ mod tests {
         assert!((share("fulmar", 30.0) - 0.02).abs() < 0.004, "{}", share("fulmar", 30.0));
         assert!(share("fulmar", 100.0) < 1e-4, "sent again in time");
         assert!((share("redundant", 100.0) - 2e-4).abs() < 4e-4, "lost on both");
-        // Half as many datagrams, each of which is acknowledged in one of its own: 127 + 73 bytes with
-        // IP and UDP, for twice 127 + 18 where the acknowledgement rides.
+        // Half as many datagrams, each of which is acknowledged in one of its own: 127 + 73 bytes
+        // with IP and UDP, for twice 127 + 18 where the acknowledgement rides.
         let ratio = result(&report, "min_rtt", 100.0)["wire_to_all"].as_f64().expect("a ratio");
         assert!((0.6..0.75).contains(&ratio), "{ratio}");
         let up = &result(&report, "fulmar", 30.0)["up"];

@@ -58,7 +58,8 @@ impl Played {
         frames[number as usize % frames.len()].bytes.to_vec()
     }
 
-    /// Returns the number of a message that came, of equal ones the newest before `next`; none of anything else.
+    /// Returns the number of a message that came, of equal ones the newest before `next`; none of
+    /// anything else.
     pub(super) fn number(&self, direction: Direction, bytes: &[u8], next: u32) -> Option<u32> {
         let way = &self.ways[direction as usize];
         let len = way.frames.len() as u32;

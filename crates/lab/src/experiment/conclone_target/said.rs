@@ -1,9 +1,11 @@
 //! What a session says of its target, beside what became of the messages.
 //!
 //! ```text
-//! predicted     mean of what was expected to be missed, over the seconds that count and both senders
+//! predicted     mean of what was expected to be missed, over the seconds that count and both
+//!               senders
 //! met_share     share of these seconds in which a sender said `met`
-//! contradicted  the messages of these seconds miss the target even at the lower end of a 99 % interval
+//! contradicted  the messages of these seconds miss the target even at the lower end of a 99 %
+//!               interval
 //! ```
 
 use proto::{PathId, ReliabilityLimit, ReliabilityState, ReliabilityStatus};
@@ -54,8 +56,8 @@ pub(super) fn said(
     })
 }
 
-/// Returns misses and messages, or stale and whole seconds, of each batch, of the seconds in which the
-/// sender says that the target is met.
+/// Returns misses and messages, or stale and whole seconds, of each batch, of the seconds in which
+/// the sender says that the target is met.
 fn while_met(
     class: Class,
     run: &Run,
@@ -87,7 +89,8 @@ fn while_met(
     (0..count).map(batch).filter(|batch| batch.1 > 0.0).collect()
 }
 
-/// Returns after how many seconds both senders say that the target is not reachable; none where one never does.
+/// Returns after how many seconds both senders say that the target is not reachable; none where one
+/// never does.
 fn not_reachable_after_s(run: &Run) -> Option<usize> {
     let first = |way: usize| {
         let says = |said: &[Option<ReliabilityStatus>; 2]| {

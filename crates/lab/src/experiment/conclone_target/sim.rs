@@ -1,7 +1,8 @@
-//! Sends messages of a constant rate each way over links of the world, and keeps what became of them.
+//! Sends messages of a constant rate each way over links of the world, and keeps what became of
+//! them.
 //!
-//! A plan in memory, as other experiments have it, would hold each of a million messages; here the next
-//! one follows from its number.
+//! A plan in memory, as other experiments have it, would hold each of a million messages; here the
+//! next one follows from its number.
 
 use std::sync::Arc;
 
@@ -18,15 +19,16 @@ use crate::testbed::end::End;
 use crate::testbed::world::{Places, calm, connect};
 use crate::testbed::{Direction, Stamp, Stream};
 
-/// How long both ends may take to find each other: the first message leaves when they have, so that what
-/// they do not know yet is seen.
+/// How long both ends may take to find each other: the first message leaves when they have, so that
+/// what they do not know yet is seen.
 const CONNECT: Duration = Duration::from_secs(30);
 /// How long deliveries are awaited after the last message.
 const DRAIN: Duration = Duration::from_secs(3);
 /// Bytes of a message, and of a command beside it.
 const CONTROL_BYTES: usize = 100;
 const LIVE_BYTES: usize = 50;
-/// How much later the drone sends than the station, of an interval: neither rides on the other's instants.
+/// How much later the drone sends than the station, of an interval: neither rides on the other's
+/// instants.
 const PHASE: f64 = 0.37;
 /// The flow that commands beside set-points have.
 const COMMANDS: u8 = 1;
@@ -58,15 +60,16 @@ pub(super) type Flight = [Option<PathId>; 4];
 pub(super) struct Run {
     /// In the order of [`Direction::BOTH`].
     pub(super) ways: [Way; 2],
-    /// Bytes that entered each link so far, both directions, at the beginning of each quarter of a second
-    /// and at the end.
+    /// Bytes that entered each link so far, both directions, at the beginning of each quarter of a
+    /// second and at the end.
     pub(super) bytes: Vec<Vec<u64>>,
-    /// Copies and messages of the class so far, both ends, at the beginning of each second and at the end.
+    /// Copies and messages of the class so far, both ends, at the beginning of each second and at
+    /// the end.
     pub(super) copies: Vec<(u64, u64)>,
     /// What the sender of each direction says of its target, at the same times.
     pub(super) said: Vec<[Option<ReliabilityStatus>; 2]>,
-    /// Where the copies of its next message are to leave at once, each quarter of a second; where links have no steps,
-    /// nobody asks.
+    /// Where the copies of its next message are to leave at once, each quarter of a second; where
+    /// links have no steps, nobody asks.
     pub(super) flights: Vec<[Option<Flight>; 2]>,
 }
 

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! usual  a sender's flight before a step: that of most quarters of the ten seconds before it
-//! x(t)   share of the senders and of the steps of a kind (for the worse, for the better) whose flight t after the
-//!        step is another
-//! moved  the first t after which x, over a second, has come four fifths of the way to where it settles
+//! x(t)   share of the senders and of the steps of a kind (for the worse, for the better) whose
+//!        flight t after the step is another
+//! moved  the first t after which x, over a second, has come four fifths of the way to where it
+//!        settles
 //! ```
 
 use super::links::Links;
@@ -19,8 +20,8 @@ const MOVED: f64 = 0.8;
 /// A share that settles below this has not moved.
 const APART: f64 = 0.05;
 
-/// Returns how long after a step for the worse plans have changed, and after one for the better, in seconds; none where
-/// they stay as they were, and under a scheme that plans nothing.
+/// Returns how long after a step for the worse plans have changed, and after one for the better, in
+/// seconds; none where they stay as they were, and under a scheme that plans nothing.
 pub(super) fn after_steps_s(links: &Links, run: &Run) -> [Option<f64>; 2] {
     // Steps come in pairs: there, and back.
     [0, 1].map(|place| {

@@ -1,7 +1,8 @@
 //! A cell: which links fall from what to what, for how long, and what is sent meanwhile.
 //!
-//! Its name says all of it, and is read again: `both_10M_50k_30s_500kB_counted`, with `_loss0.05` behind where
-//! links lose; a scene is called by its own. Which cells there are is `grid`, what their links are like is `links`.
+//! Its name says all of it, and is read again: `both_10M_50k_30s_500kB_counted`, with `_loss0.05`
+//! behind where links lose; a scene is called by its own. Which cells there are is `grid`, what
+//! their links are like is `links`.
 
 use core::fmt;
 use core::str::FromStr;
@@ -106,7 +107,8 @@ impl Links {
         matches!(self, Self::OtherDead) && link == 1
     }
 
-    /// Returns the link that a program with one socket had better use: one that does not fall, otherwise the first.
+    /// Returns the link that a program with one socket had better use: one that does not fall,
+    /// otherwise the first.
     pub(super) const fn better(self) -> usize {
         if matches!(self, Self::First) { 1 } else { 0 }
     }

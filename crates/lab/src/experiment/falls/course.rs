@@ -1,10 +1,11 @@
-//! The course of one fall: what stands in the hop's queue, what the session believes to stand there, what it has sent.
+//! The course of one fall: what stands in the hop's queue, what the session believes to stand
+//! there, what it has sent.
 //!
 //! ```text
 //! standing(t + Δ) = max(0, standing(t) − what the hop carries in Δ) + what entered the hop in Δ
 //! ```
-//! which is what an emulated link does with bytes: it carries them in their order, and is never idle while any stand
-//! there. Of the cell's first link that falls, from the drone to the station.
+//! which is what an emulated link does with bytes: it carries them in their order, and is never
+//! idle while any stand there. Of the cell's first link that falls, from the drone to the station.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -51,7 +52,8 @@ struct Watch {
     standing: f64,
     /// Bytes that had entered the hop when it was last looked at.
     entered: u64,
-    /// Bytes that had been handed to it when the workload began, and those of them that had entered it.
+    /// Bytes that had been handed to it when the workload began, and those of them that had entered
+    /// it.
     before: Option<(u64, u64)>,
 }
 

@@ -1,11 +1,13 @@
-//! The figures of one run: what became of control and set-points, and what was handed to the links meanwhile.
+//! The figures of one run: what became of control and set-points, and what was handed to the links
+//! meanwhile.
 //!
 //! ```text
 //! wire_share_fall     what was handed to the link ÷ (what it carries + its queue)
 //! wire_to_rate_fall   what was handed to the link ÷ what it carries
 //! ```
-//! Both of the fullest direction of a link, from a round trip after the fall has begun, before which nobody can know of it, to the
-//! fall's end. Above 1, the one says that the queue has overflown, the other that it has grown.
+//! Both of the fullest direction of a link, from a round trip after the fall has begun, before
+//! which nobody can know of it, to the fall's end. Above 1, the one says that the queue has
+//! overflown, the other that it has grown.
 
 use netem::{LinkEnd, World};
 use proto::select::Policy;

@@ -39,8 +39,8 @@ pub(super) struct GridArgs {
     /// Scenes beside the grid; all of them unless one of the lists above is given.
     #[arg(long, value_delimiter = ',', value_name = "SCENE,...")]
     scenes: Vec<Scene>,
-    /// Draw so many cells, with the run's seed, from the grid of every value of every list; what a list above names is
-    /// all that is drawn of it.
+    /// Draw so many cells, with the run's seed, from the grid of every value of every list; what a
+    /// list above names is all that is drawn of it.
     #[arg(long, value_name = "N", conflicts_with = "all")]
     cells: Option<usize>,
     /// Run the grid of every value of every list: tens of thousands of cells.
@@ -144,8 +144,8 @@ impl Axes {
         (0..count).map(|number| self.at(places(number))).filter(Cell::is_fall).collect()
     }
 
-    /// Draws cells so that of each axis every value comes up equally often, as in a Latin hypercube; where that makes
-    /// no fall, another rate to fall to is drawn.
+    /// Draws cells so that of each axis every value comes up equally often, as in a Latin
+    /// hypercube; where that makes no fall, another rate to fall to is drawn.
     fn drawn(&self, count: usize, rng: &mut Rng) -> Vec<Cell> {
         let mut decks = self.lengths().map(|length| deck(length, count, rng).into_iter());
         let mut cells = Vec::new();

@@ -20,8 +20,9 @@ const JUMP_MS: u64 = 600;
 const FLAP_S: f64 = 1.0;
 /// What follows a fall: time to see when control comes back.
 const AFTER_S: f64 = 10.0;
-/// No run is as long: a series that repeats only then ends with its last value. One that never repeats would have
-/// the mean of the fall, and not the rate before it, while a run's sessions begin.
+/// No run is as long: a series that repeats only then ends with its last value. One that never
+/// repeats would have the mean of the fall, and not the rate before it, while a run's sessions
+/// begin.
 const FOR_EVER: Duration = Duration::from_secs(10_000_000);
 
 /// When a cell's links fall, and how long its run lasts; seconds from the start of the workload.

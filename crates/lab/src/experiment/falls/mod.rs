@@ -1,7 +1,8 @@
 //! `falls`: links that were fast and become thin, and fast again.
 //!
 //! ```text
-//! cell, grid   which links fall from what to what, for how long, beside which load; scenes that are no such fall
+//! cell, grid   which links fall from what to what, for how long, beside which load; scenes that
+//!              are no such fall
 //! links        the emulated links of a cell
 //! figures      what became of control, and what was handed to the links meanwhile
 //! bars         what must hold: no program that does nothing clever has the shorter silence
@@ -105,7 +106,8 @@ pub(crate) struct FallsArgs {
     /// When the fall begins, seconds from the first message.
     #[arg(long, default_value_t = 10.0, value_name = "S", value_parser = positive)]
     start_s: f64,
-    /// Also write the course of the one cell that is run with fulmar into this file, as CSV; with --out it is drawn.
+    /// Also write the course of the one cell that is run with fulmar into this file, as CSV; with
+    /// --out it is drawn.
     #[arg(long, value_name = "FILE")]
     course: Option<PathBuf>,
     /// Cells that are run at the same time; as many as there are processors unless said.

@@ -1,4 +1,5 @@
-//! Draws what each scheme brings at each rate that links fall to, a row for each rate that they fall from.
+//! Draws what each scheme brings at each rate that links fall to, a row for each rate that they
+//! fall from.
 
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use sys::print::tell;
 /// Where the axis of gaps begins.
 const LEAST_MS: f64 = 10.0;
 
-/// Draws the falls among the results; of several cells that fall from and to the same rates, the worst of each figure.
+/// Draws the falls among the results; of several cells that fall from and to the same rates, the
+/// worst of each figure.
 pub(super) fn draw(directory: &Path, schemes: &[Scheme], results: &[Value]) -> Result<(), String> {
     let falls = |result: &&Value| result["cell"].as_str().is_some_and(|name| name.contains('_'));
     let falls: Vec<&Value> = results.iter().filter(falls).collect();

@@ -1,5 +1,5 @@
-//! What an ideal sender could reach in a cell: one that keeps the time to live, and knows of the fall as early as
-//! anybody can.
+//! What an ideal sender could reach in a cell: one that keeps the time to live, and knows of the
+//! fall as early as anybody can.
 //!
 //! ```text
 //! R = 2 · delay                  the fall begins at 0, and no answer can tell of it before
@@ -8,10 +8,10 @@
 //! F = R + backlog(R) / c                 from then on the hop has nothing else to carry:
 //! F → F + b / c + delay                  the first message whose sender knows
 //! ```
-//! What would be older than its time to live on arrival, or finds the queue full, never arrives. The longest gap is
-//! the longest time between two arrivals, of which the last before the fall is one, and not longer than the fall and
-//! what is then on its way. The age of the newest is at most that of one arrival at the next. Of several links the
-//! ideal sender has the best.
+//! What would be older than its time to live on arrival, or finds the queue full, never arrives.
+//! The longest gap is the longest time between two arrivals, of which the last before the fall is
+//! one, and not longer than the fall and what is then on its way. The age of the newest is at most
+//! that of one arrival at the next. Of several links the ideal sender has the best.
 
 use proto::select::Policy;
 
@@ -19,7 +19,8 @@ use super::cell::Cell;
 use super::links::DELAYS_MS;
 use crate::experiment::streams::workload::Workload;
 
-/// Bytes of a session's datagram with one message of 100 bytes, and with one set-point of 50, all headers included.
+/// Bytes of a session's datagram with one message of 100 bytes, and with one set-point of 50, all
+/// headers included.
 const CONTROL_BYTES: f64 = 177.0;
 const LIVE_BYTES: f64 = 130.0;
 
@@ -28,8 +29,9 @@ const LIVE_BYTES: f64 = 130.0;
 pub(super) struct Reachable {
     /// The longest time without a control message.
     pub(super) gap_s: f64,
-    /// The greatest age of the newest set-point that is asked for: what is reachable, and never less than its time to live and
-    /// what one datagram takes over the hop. None where no set-point can arrive within its time to live.
+    /// The greatest age of the newest set-point that is asked for: what is reachable, and never
+    /// less than its time to live and what one datagram takes over the hop. None where no set-point
+    /// can arrive within its time to live.
     pub(super) age_s: Option<f64>,
 }
 
@@ -89,8 +91,9 @@ impl Hop {
         Reachable { gap_s: control.map_or(longest, gap).min(longest), age_s: live.map(age) }
     }
 
-    /// Returns when messages are sent that arrive within their time to live, and when they do: the last before the fall, those of
-    /// the first round trip, and the first whose sender knows. None where that one cannot.
+    /// Returns when messages are sent that arrive within their time to live, and when they do: the
+    /// last before the fall, those of the first round trip, and the first whose sender knows. None
+    /// where that one cannot.
     fn arrivals(&self, hz: f64, bytes: f64, policy: Policy) -> Option<Vec<(f64, f64)>> {
         let ttl_s = policy.ttl.as_secs_f64();
         let interval = hz.recip();
@@ -132,7 +135,8 @@ mod tests {
 
     #[test]
     fn what_was_sent_before_anybody_knew_stands_in_the_hop() {
-        // Three messages are sent in the round trip of 60 ms, and take 0.71 s each: the third is too old when it arrives.
+        // Three messages are sent in the round trip of 60 ms, and take 0.71 s each: the third is
+        // too old when it arrives.
         let slow = of("alone_10M_2k_30s_500kB_counted");
         let (message, stands) = (177.0 / 250.0, (50.0 * 177.0 - 250.0) * 0.06 / 250.0);
         let second = 0.02 + (50.0 * 177.0 - 250.0) * 0.02 / 250.0 + message;

@@ -31,8 +31,8 @@ const FIGURES: [Figure; 10] = [
     FLIGHT_P99.within("mavlink", "flight p99 ms"),
 ];
 
-/// Reads the columns: the scheme, and the figures asked for, of which the file must have the streams;
-/// else those of `mixed-blackout` that it has.
+/// Reads the columns: the scheme, and the figures asked for, of which the file must have the
+/// streams; else those of `mixed-blackout` that it has.
 ///
 /// Where a file has several streams of a kind, the kind's figures say of which one they are.
 ///

@@ -1,5 +1,5 @@
-//! `[elastic]`: constants of message delivery's redundancy other than those that sessions have, to be varied in the world.
-//! No daemon has keys for them.
+//! `[elastic]`: constants of message delivery's redundancy other than those that sessions have, to
+//! be varied in the world. No daemon has keys for them.
 
 use proto::ElasticRedundancy;
 use serde_json::{Value, json};

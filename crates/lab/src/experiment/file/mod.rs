@@ -1,7 +1,8 @@
-//! `run FILE.toml`: an experiment without Rust, with the traffic and the figures of `mixed-blackout`.
+//! `run FILE.toml`: an experiment without Rust, with the traffic and the figures of
+//! `mixed-blackout`.
 //!
-//! `read.rs` reads the file, with its streams (`streams.rs`), the columns of its table (`columns.rs`)
-//! and what varies (`sweep.rs`); what is run and measured is `play.rs`.
+//! `read.rs` reads the file, with its streams (`streams.rs`), the columns of its table
+//! (`columns.rs`) and what varies (`sweep.rs`); what is run and measured is `play.rs`.
 
 mod columns;
 mod elastic;
@@ -158,8 +159,8 @@ impl Plan {
         merged([self.scene().parameters(), elastic, sweep::parameters(&self.sweeps)])
     }
 
-    /// Returns everything that the run has beside the workload: what the file says, and its links, written
-    /// out, before anything varies.
+    /// Returns everything that the run has beside the workload: what the file says, and its links,
+    /// written out, before anything varies.
     fn run_with(&self, source: &Source) -> Value {
         let links: toml::Table = self.scenario.to_toml().parse().unwrap_or_default();
         json!({"file": source.contents(), "links": links})

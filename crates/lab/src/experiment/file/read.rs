@@ -136,7 +136,8 @@ impl Source {
     /// Reads what the file asks for at a point.
     ///
     /// # Errors
-    /// What is wrong there; nothing that was not wrong when the plan was read, unless files changed.
+    /// What is wrong there; nothing that was not wrong when the plan was read, unless files
+    /// changed.
     pub(super) fn at(&self, point: &Point) -> Result<Plan, String> {
         self.read(&point.0, &mut Vec::new()).map_err(|error| error.to_string())
     }
@@ -294,8 +295,8 @@ impl Source {
         if self.is_beside { named().unwrap_or_default() } else { self.text.clone() }
     }
 
-    /// Says what is wrong with the values of a sweep, each by itself, that was not wrong before; once,
-    /// where it is the same with all of them.
+    /// Says what is wrong with the values of a sweep, each by itself, that was not wrong before;
+    /// once, where it is the same with all of them.
     fn mistakes_of(&self, sweep: &Sweep, known: &[Mistake]) -> Vec<Mistake> {
         let mut found = Vec::new();
         for value in &sweep.values {
@@ -366,7 +367,8 @@ fn check_ends(root: &Section<'_>, scenario: &Scenario) {
     }
 }
 
-/// Says that a sweep varies a key of a link that one of its directions sets itself: that direction would not vary.
+/// Says that a sweep varies a key of a link that one of its directions sets itself: that direction
+/// would not vary.
 fn mistake_of_direction(links: &str, sweep: &Sweep) -> Option<Mistake> {
     let mut found = None;
     // What is wrong with the links has been told.

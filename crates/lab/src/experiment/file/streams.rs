@@ -1,4 +1,5 @@
-//! `[[stream]]`: the kinds of streams and their keys, in one table for reading them and for `--help`.
+//! `[[stream]]`: the kinds of streams and their keys, in one table for reading them and for
+//! `--help`.
 
 use core::ops::RangeInclusive;
 
@@ -143,7 +144,8 @@ pub(super) struct Kind {
     pub(super) keys: &'static [Key],
     /// From where it is sent, unless said.
     way: Option<Direction>,
-    /// What the figures of its first stream begin with; none, where all streams of the kind have those of their names.
+    /// What the figures of its first stream begin with; none, where all streams of the kind have
+    /// those of their names.
     pub(super) figures: &'static [&'static str],
     /// Makes a flow the workload's own stream of the kind.
     enter: fn(&mut Workload, &Flow),
@@ -203,8 +205,8 @@ pub(super) struct Streams {
 
 /// Reads every stream.
 ///
-/// The first of a kind that goes as the kind does is the workload's own; it has a name only where it is
-/// given one. Every other stream is a flow with a name.
+/// The first of a kind that goes as the kind does is the workload's own; it has a name only where
+/// it is given one. Every other stream is a flow with a name.
 pub(super) fn read(root: &Section<'_>) -> Streams {
     let (kinds, own, all) = (Vec::new(), Vec::new(), Vec::new());
     let mut streams = Streams { workload: Workload::silent(), kinds, own, all };
@@ -228,7 +230,8 @@ pub(super) fn read(root: &Section<'_>) -> Streams {
 }
 
 impl Streams {
-    /// Says which stream the figures with a kind's name describe, where there are several of the kind.
+    /// Says which stream the figures with a kind's name describe, where there are several of the
+    /// kind.
     pub(super) fn which(&self, kind: &str) -> Option<&str> {
         let is_one_of_several = self.all.iter().filter(|word| **word == kind).count() > 1;
         let (_, name) = self.own.iter().find(|(word, _)| *word == kind)?;

@@ -1,5 +1,5 @@
-//! The experiment of a file, read once, of which any point can be run by itself: on any thread, and on a machine that has
-//! none of the files.
+//! The experiment of a file, read once, of which any point can be run by itself: on any thread, and
+//! on a machine that has none of the files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,8 @@ impl Study {
         &self.points
     }
 
-    /// Runs a point with seeds from the first to the last, whose samples are pooled; returns one object per scheme.
+    /// Runs a point with seeds from the first to the last, whose samples are pooled; returns one
+    /// object per scheme.
     ///
     /// # Errors
     /// When a scheme cannot be had in the world.
@@ -147,7 +148,8 @@ impl Study {
         Ok(results.into_iter().map(finish).collect())
     }
 
-    /// Runs a point with a seed under one scheme; returns what became of each message and each packet.
+    /// Runs a point with a seed under one scheme; returns what became of each message and each
+    /// packet.
     ///
     /// # Errors
     /// When the scheme cannot be had in the world.

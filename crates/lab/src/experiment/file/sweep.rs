@@ -5,7 +5,8 @@ use toml_keys::{Change, Scalar, Section};
 
 /// The most values of a sweep in a file, and points of a run.
 pub(super) const POINTS_MAX: usize = 1_000;
-/// The most points where some are said beside the file: each is tried before any is run, some 0.1 ms.
+/// The most points where some are said beside the file: each is tried before any is run, some 0.1
+/// ms.
 const POINTS_BESIDE_MAX: usize = 10_000;
 
 /// The most bytes of a folder's name before a number: file systems take 255 in all.
@@ -67,7 +68,8 @@ impl Sweep {
 /// What varies, said beside a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Over {
-    /// Keys and their values, of which every combination is run; they go before what the file says of the same keys.
+    /// Keys and their values, of which every combination is run; they go before what the file says
+    /// of the same keys.
     Product(Vec<(String, Vec<Scalar>)>),
     /// Points, one by one, in place of the file's sweeps.
     Points(Vec<Point>),
@@ -178,8 +180,8 @@ impl Point {
     }
 }
 
-/// Returns the name of each point's folder for pictures: what it is called, or as much of that as a file system takes,
-/// and its number where that does not tell it from the others.
+/// Returns the name of each point's folder for pictures: what it is called, or as much of that as a
+/// file system takes, and its number where that does not tell it from the others.
 pub(super) fn folders(points: &[Point]) -> Vec<String> {
     let mut folders: Vec<String> = Vec::with_capacity(points.len());
     for (number, point) in points.iter().enumerate() {

@@ -30,7 +30,8 @@ key = \"link.radio.loss\"
 values = [0, 0.5]
 ";
 
-/// A scenario whose link has another host, in line 3, and whose direction has a key of its own, in line 6.
+/// A scenario whose link has another host, in line 3, and whose direction has a key of its own, in
+/// line 6.
 const BESIDE: &str = "\
 [[link]]
 name = \"radio\"

@@ -1,4 +1,5 @@
-//! The kernel's TCP on a flight: a sender that always has data, and a receiver that notes what it read when.
+//! The kernel's TCP on a flight: a sender that always has data, and a receiver that notes what it
+//! read when.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,8 @@
-//! Flies schemes in real time: the kernel's TCP, daemons and the emulator's slots, each scheme on a copy of its
-//! networks, all at once.
+//! Flies schemes in real time: the kernel's TCP, daemons and the emulator's slots, each scheme on a
+//! copy of its networks, all at once.
 //!
-//! Sessions are up and connections open before the flight begins; TCP sends from a second before it on.
+//! Sessions are up and connections open before the flight begins; TCP sends from a second before it
+//! on.
 
 use std::thread;
 
@@ -28,13 +29,15 @@ use crate::testbed::tcp_counters::TcpCounters;
 use emulator::{Audit, Claim, Options, Stalls};
 use sys::print::tell;
 
-/// What can be told apart: slots of about 12 ms, and seconds in which something arrived. Daemons, shims and
-/// applications run in real time: a relay that is late by a slot leaves it empty, whoever else wants the processor.
+/// What can be told apart: slots of about 12 ms, and seconds in which something arrived. Daemons,
+/// shims and applications run in real time: a relay that is late by a slot leaves it empty, whoever
+/// else wants the processor.
 const CLAIM: Claim = Claim {
     extremes: Duration::from_secs(10),
     ..Claim::of_realtime_programs(Duration::from_millis(50))
 };
-/// The longest IP packet on a link: a packet of the trace as TCP's, and what the shim puts around it.
+/// The longest IP packet on a link: a packet of the trace as TCP's, and what the shim puts around
+/// it.
 const LINK_MTU: usize = FRAME + HEADERS + low_rate_retry::AROUND;
 /// The longest packet that a daemon's tunnel takes.
 const TUNNEL_MAX: usize = 1_400;
@@ -247,7 +250,8 @@ fn start_daemons(
     }
 }
 
-/// Returns how many paths of the drone's session are there; none as long as its daemon does not answer.
+/// Returns how many paths of the drone's session are there; none as long as its daemon does not
+/// answer.
 fn active_paths(daemons: &Daemons) -> usize {
     let Ok(status) = daemons.status(Side::Drone) else { return 0 };
     let paths = status["peers"][0]["paths"].as_array();

@@ -1,4 +1,5 @@
-//! What a flight offers each scheme: the links that it may use, when they carry something, and what that comes to.
+//! What a flight offers each scheme: the links that it may use, when they carry something, and what
+//! that comes to.
 //!
 //! ```text
 //! relays    every transmitter, heard by every receiver
@@ -109,12 +110,14 @@ impl Field {
         Share { bytes: share.bytes * packet, ..share }
     }
 
-    /// Returns what was delivered in a pass; each delivery: when, in seconds of the flight, and how many bytes.
+    /// Returns what was delivered in a pass; each delivery: when, in seconds of the flight, and how
+    /// many bytes.
     pub(super) fn delivered(&self, delivered: &[(f64, u64)], pass: &Pass) -> Share {
         self.share(&self.slots(delivered), pass)
     }
 
-    /// Returns how many bytes of TCP the trace alone foretells for each slot [FlowCode §VI]; none for links that nobody codes.
+    /// Returns how many bytes of TCP the trace alone foretells for each slot [FlowCode §VI]; none
+    /// for links that nobody codes.
     pub(super) fn predicted(&self, point: &Point, cc: Cc, payload_bytes: u64) -> Option<Vec<u64>> {
         let matrix = &self.links(point.scheme).matrix;
         let over = match point.scheme {

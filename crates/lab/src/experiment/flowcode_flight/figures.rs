@@ -85,7 +85,8 @@ impl<'a> Passed<'a> {
         }
     }
 
-    /// Returns what was read of all that was achievable, headers among it [FlowCode §V]; none where nothing was.
+    /// Returns what was read of all that was achievable, headers among it [FlowCode §V]; none where
+    /// nothing was.
     fn efficiency(&self) -> Option<f64> {
         let most = self.achievable.bytes;
         (most > 0.0).then(|| self.delivered.bytes / most)
@@ -226,7 +227,8 @@ pub(super) fn efficiencies(field: &Field, point: &Point, flow: &Flow) -> Vec<f64
     links.passes.iter().filter_map(of_pass).collect()
 }
 
-/// Adds to each row how it stands to TCP with low-rate retry in the same region, of the same seed and congestion control.
+/// Adds to each row how it stands to TCP with low-rate retry in the same region, of the same seed
+/// and congestion control.
 pub(super) fn compare(rows: &mut [Value]) {
     let others: Vec<Value> =
         rows.iter().filter(|row| row["scheme"] == Scheme::TCP_LRR.name()).cloned().collect();
@@ -242,7 +244,8 @@ pub(super) fn compare(rows: &mut [Value]) {
     }
 }
 
-/// Returns a row of medians over the flights for each scheme, congestion control and region, where there are several.
+/// Returns a row of medians over the flights for each scheme, congestion control and region, where
+/// there are several.
 pub(super) fn medians(rows: &[Value]) -> Vec<Value> {
     let mut groups: Vec<Vec<&Value>> = Vec::new();
     for row in rows {

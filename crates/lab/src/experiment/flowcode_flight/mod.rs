@@ -1,18 +1,22 @@
-//! `flowcode-flight`: TCP between the ground and a drone that flies past radios [FlowCode §V, Table I, Fig. 6, 7].
+//! `flowcode-flight`: TCP between the ground and a drone that flies past radios [FlowCode §V, Table
+//! I, Fig. 6, 7].
 //!
 //! ```text
-//! achievable   payload of the distinct (transmitter, slot) pairs that any receiver heard ÷ seconds in which any was
+//! achievable   payload of the distinct (transmitter, slot) pairs that any receiver heard ÷ seconds
+//!              in which any was
 //! goodput      TCP's payload that the application read ÷ seconds in which it read any
 //! range        way over ground in these seconds
-//! efficiency   TCP's payload ÷ (achievable bytes · TCP's share of a packet), median over the passes
+//! efficiency   TCP's payload ÷ (achievable bytes · TCP's share of a packet), median over the
+//!              passes
 //! ```
-//! A figure of a region is the mean over its passes; a row of the seed `all` has the medians of several flights. One flow
-//! of unlimited data; the flight is a model (`trace synth`), as the paper's traces were never published. Each scheme has the
-//! links that it can use (`field.rs`): relays all of them, TCP with low-rate retry the best one, its transmitter sending
-//! alone, a session without relays one for each transmitter.
+//! A figure of a region is the mean over its passes; a row of the seed `all` has the medians of
+//! several flights. One flow of unlimited data; the flight is a model (`trace synth`), as the
+//! paper's traces were never published. Each scheme has the links that it can use (`field.rs`):
+//! relays all of them, TCP with low-rate retry the best one, its transmitter sending alone, a
+//! session without relays one for each transmitter.
 //!
-//! In real time the TCP is the kernel's, and all schemes fly at once, each over networks of its own; one that this machine
-//! cannot have is a row that says why.
+//! In real time the TCP is the kernel's, and all schemes fly at once, each over networks of its
+//! own; one that this machine cannot have is a row that says why.
 
 mod connection;
 mod emu;

@@ -1,5 +1,6 @@
-//! The pictures: goodput over the flight [FlowCode Fig. 6], efficiencies of its passes [FlowCode Fig. 7], the way over
-//! ground with where data arrived [FlowCode Fig. 5], and what k and f do where there are several.
+//! The pictures: goodput over the flight [FlowCode Fig. 6], efficiencies of its passes [FlowCode
+//! Fig. 7], the way over ground with where data arrived [FlowCode Fig. 5], and what k and f do
+//! where there are several.
 
 use std::path::Path;
 
@@ -56,7 +57,8 @@ pub(super) fn write(directory: &Path, field: &Field, drawn: &[Drawn]) -> Result<
     Ok(())
 }
 
-/// Draws what becomes of efficiency and range as generations grow, over all seeds; nothing where all are alike.
+/// Draws what becomes of efficiency and range as generations grow, over all seeds; nothing where
+/// all are alike.
 ///
 /// # Errors
 /// Says which path could not be written, and why.

@@ -1,4 +1,5 @@
-//! The scenario of a scheme: ten hosts on two wires and a radio, or a station and a drone with links between.
+//! The scenario of a scheme: ten hosts on two wires and a radio, or a station and a drone with
+//! links between.
 
 use core::fmt::Write as _;
 
@@ -20,7 +21,8 @@ const TCP_HEADERS: usize = 52;
 /// What a session adds to a packet of its tunnel.
 const SESSION: usize = 57;
 
-/// Bytes of the longest coded frame, and of the shortest packet of a trace that such a frame can be as long as.
+/// Bytes of the longest coded frame, and of the shortest packet of a trace that such a frame can be
+/// as long as.
 pub(super) const FRAME: usize = 1_472;
 const PACKET_MIN: usize = 700;
 

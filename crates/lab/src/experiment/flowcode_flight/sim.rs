@@ -1,4 +1,5 @@
-//! Flies a scheme in virtual time: the world's TCP over daemons' state machines and the emulator's slots.
+//! Flies a scheme in virtual time: the world's TCP over daemons' state machines and the emulator's
+//! slots.
 //!
 //! The session is up, and the connection open, when the flight begins.
 

@@ -65,8 +65,8 @@ const DELAY_MS: f64 = 10.0;
 /// A message that takes this much longer than the link's delay was sent again: transmission and
 /// encryption take less, a probe timeout more.
 const MARGIN: Duration = Duration::from_millis(3);
-/// The same through real daemons and kernels, whose own time is in it; a probe timeout on links of 10 ms takes
-/// more than 20 ms beyond the delay.
+/// The same through real daemons and kernels, whose own time is in it; a probe timeout on links of
+/// 10 ms takes more than 20 ms beyond the delay.
 const MARGIN_EMU: Duration = Duration::from_millis(12);
 /// Messages of a run in the world, and on the emulator, where each takes half a second.
 const MESSAGES: [u32; 2] = [2_000, 400];

@@ -1,4 +1,5 @@
-//! `conclone-interval`: how much time passes between the delivery of one control message and the next.
+//! `conclone-interval`: how much time passes between the delivery of one control message and the
+//! next.
 //!
 //! ```text
 //! message n is sent 0.5 s after message n−1 was delivered; intervals are between deliveries
@@ -123,7 +124,8 @@ pub(crate) struct ConcloneIntervalArgs {
     #[arg(long, default_value_t = 100, value_name = "BYTES",
           value_parser = clap::value_parser!(u16).range(20..=1000))]
     bytes: u16,
-    /// The least that a TCP's timeout is above its round trip, milliseconds; default that of the kernel, 200.
+    /// The least that a TCP's timeout is above its round trip, milliseconds; default that of the
+    /// kernel, 200.
     #[arg(long, value_name = "MS", value_parser = positive)]
     rto_min_ms: Option<f64>,
     /// Bulk that flows beside the messages, Mbit/s.
@@ -333,9 +335,10 @@ fn pooled(args: &ConcloneIntervalArgs, scheme: Scheme, runs: &[(u64, IntervalRun
     result
 }
 
-/// Puts a run into eq. 7: Tr over the ideal with the link's delay in it, the failure coefficient k that follows
-/// from it and the loss, and the greatest loss for which that k leaves Tr below 1.1. None of links of which a
-/// scenario says what they lose, and where a message was lost, which eq. 7 does not know.
+/// Puts a run into eq. 7: Tr over the ideal with the link's delay in it, the failure coefficient k
+/// that follows from it and the loss, and the greatest loss for which that k leaves Tr below 1.1.
+/// None of links of which a scenario says what they lose, and where a message was lost, which eq. 7
+/// does not know.
 fn in_the_model(args: &ConcloneIntervalArgs, scheme: Scheme, run: &IntervalRun) -> Value {
     let n = copies(scheme, args.lossy.links);
     let interval =
@@ -394,7 +397,8 @@ mod tests {
 
     #[test]
     fn completion_with_outages_is_that_of_the_model() {
-        /// From one try to the next: silent paths are probed every 50 to 100 ms [specs/paths.md §3] (rule 6).
+        /// From one try to the next: silent paths are probed every 50 to 100 ms [specs/paths.md §3]
+        /// (rule 6).
         const RETRY_S: f64 = 0.075;
         let plan = IntervalPlan {
             messages: 2_000,

@@ -1,6 +1,7 @@
-//! The paper's pictures of its measurement: [ConClone Fig. 9] and [ConClone Fig. 10] are `intervals.svg`, [ConClone Fig. 11] is
-//! `distribution.svg`, [ConClone Fig. 12] `completion.svg`. Of several seeds the series are those of the one whose completion is
-//! the median; distributions are of all.
+//! The paper's pictures of its measurement: [ConClone Fig. 9] and [ConClone Fig. 10] are
+//! `intervals.svg`, [ConClone Fig. 11] is `distribution.svg`, [ConClone Fig. 12] `completion.svg`.
+//! Of several seeds the series are those of the one whose completion is the median; distributions
+//! are of all.
 
 use std::path::Path;
 
@@ -26,7 +27,8 @@ const PRINTED: [(f64, &str); 4] = [
 const INTERVAL_S: f64 = 0.5;
 /// Points of a distribution.
 const POINTS: u32 = 400;
-/// Up to how many intervals of the plan a distribution is drawn: what is beyond is its tail, and the paper has none.
+/// Up to how many intervals of the plan a distribution is drawn: what is beyond is its tail, and
+/// the paper has none.
 const DRAWN: f64 = 6.0;
 
 /// A scheme with its runs, each with its seed.

@@ -74,7 +74,8 @@ impl Contents {
         }
     }
 
-    /// Returns the number of a message that came while that of `turn` was awaited; none of anything else.
+    /// Returns the number of a message that came while that of `turn` was awaited; none of anything
+    /// else.
     pub(crate) fn number(&self, bytes: &[u8], turn: u32) -> Option<u32> {
         match self {
             Self::Stamped(_) => Stamp::read(bytes)
@@ -120,8 +121,8 @@ pub(crate) struct Turn {
 }
 
 impl IntervalRun {
-    /// Returns what would have been seen at best had nothing stood still. What held one message up moved
-    /// all that followed, so that no interval has a part in another's error.
+    /// Returns what would have been seen at best had nothing stood still. What held one message up
+    /// moved all that followed, so that no interval has a part in another's error.
     pub(crate) fn at_best(&self, stalls: &Stalls) -> Self {
         let mut best = self.clone();
         let (mut intervals, mut gained_s) = (best.intervals.iter_mut(), 0.0);
@@ -169,7 +170,8 @@ mod tests {
             ],
         };
         let stall = |from_s, to_s| Stall { who: Stalled::Programs, from_s, to_s };
-        // Of the first 5 ms; before the message was due nothing; the second was lost in the last one.
+        // Of the first 5 ms; before the message was due nothing; the second was lost in the last
+        // one.
         let stalls =
             Stalls::new(vec![stall(0.2, 0.21), stall(0.505, 0.510), stall(1.010, 1.020)], 0.0);
         let best = run.at_best(&stalls);

@@ -92,7 +92,8 @@ struct Diary {
 }
 
 impl Diary {
-    /// Returns what came of it at best, had nothing stood still in `stalls`; times count from `zero`.
+    /// Returns what came of it at best, had nothing stood still in `stalls`; times count from
+    /// `zero`.
     fn run(&self, zero: Instant, stalls: &Stalls) -> MavlinkRun {
         let mut run = MavlinkRun { taken: self.taken, ..MavlinkRun::default() };
         for taken in run.taken.iter_mut().flatten() {
@@ -117,8 +118,8 @@ impl Diary {
 
 type Shared = Arc<Mutex<[Commands; 2]>>;
 
-/// Runs all cells at the same time until everything has been moved, or `limit` per step has passed. Returns
-/// what was seen of each, and what would have been seen at best had nothing stood still.
+/// Runs all cells at the same time until everything has been moved, or `limit` per step has passed.
+/// Returns what was seen of each, and what would have been seen at best had nothing stood still.
 ///
 /// # Errors
 /// Says which part of the set-up failed.

@@ -6,8 +6,8 @@
 //!       plain     without daemons: the applications' own retries alone
 //! ```
 //! Everything runs at the same time, each over a link of its own; times are medians over the
-//! repetitions, while delays of commands are pooled. What the transfers cost the commands is seen beside
-//! a link on which nothing is moved. The applications are in `transfer`.
+//! repetitions, while delays of commands are pooled. What the transfers cost the commands is seen
+//! beside a link on which nothing is moved. The applications are in `transfer`.
 
 mod emu;
 mod transfer;

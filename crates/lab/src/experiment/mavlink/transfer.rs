@@ -24,7 +24,8 @@ const FILE_TRANSFER_PROTOCOL: u32 = 110;
 /// Where names begin in the payloads of parameters is of no interest here: these are their lengths.
 const PARAM_VALUE_BYTES: usize = 25;
 const PARAM_REQUEST_READ_BYTES: usize = 20;
-/// Bytes of a file in one message; before them come three bytes of addresses and twelve of a header.
+/// Bytes of a file in one message; before them come three bytes of addresses and twelve of a
+/// header.
 pub(crate) const CHUNK: usize = 239;
 const FTP_HEADER: usize = 15;
 /// Operations of the file transfer protocol.

@@ -1,17 +1,17 @@
-//! A bound on every code that sends as much at the same moments: here each packet that arrives brings
-//! everything that was handed in before it left.
+//! A bound on every code that sends as much at the same moments: here each packet that arrives
+//! brings everything that was handed in before it left.
 //!
 //! ```text
-//! message n    handed in at n · interval, and 1 + r packets leave with it: as many as the tokens that
-//!              r brings allow, one on each link in turn
+//! message n    handed in at n · interval, and 1 + r packets leave with it: as many as the tokens
+//!              that r brings allow, one on each link in turn
 //! arrival      of a packet that left with message n: the messages up to n are there
 //! delay of n   least arrival of a packet that left with n or later − n · interval
 //! ```
 //! No code, no feedback, no session: the links alone. A packet of a real code brings one symbol at
 //! most, so it is later wherever more than one is missing. Where bursts last for a time, the bound
 //! holds for every code that sends at these moments, however much it sends. Where they last for a
-//! number of packets, it holds for codes that send no more *then*: who sends more into a burst ends it
-//! sooner.
+//! number of packets, it holds for codes that send no more *then*: who sends more into a burst ends
+//! it sooner.
 
 use netem::{LinkEnd, Net, Scenario, UDP_IP_OVERHEAD};
 use units::Instant;

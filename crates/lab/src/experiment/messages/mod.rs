@@ -125,7 +125,8 @@ pub(crate) struct LrtArgs {
     pub(super) run: RunArgs,
     #[command(flatten)]
     links: ScenarioArgs,
-    /// Losses of each link in both directions, 0 to below 1; default 0.02,0.05,0.1 (lrt-tcp) or 0.05.
+    /// Losses of each link in both directions, 0 to below 1; default 0.02,0.05,0.1 (lrt-tcp) or
+    /// 0.05.
     #[arg(long, value_delimiter = ',', value_name = "P,...",
           value_parser = loss, conflicts_with = "scenario")]
     loss: Vec<f64>,
@@ -153,7 +154,8 @@ pub(crate) struct LrtArgs {
     #[arg(long, default_value = "1", value_delimiter = ',', value_name = "N,...",
           value_parser = parse_burst, conflicts_with = "scenario")]
     burst: Vec<f64>,
-    /// Mean length of a burst in time, milliseconds, whatever is sent meanwhile; in place of --burst.
+    /// Mean length of a burst in time, milliseconds, whatever is sent meanwhile; in place of
+    /// --burst.
     #[arg(long, value_delimiter = ',', value_name = "MS,...", conflicts_with_all = ["burst", "scenario"],
           value_parser = positive)]
     burst_ms: Vec<f64>,

@@ -1,5 +1,5 @@
-//! One point of the experiments on coded messages: what is asked for, and what comes back, the same in the
-//! world and on the emulator.
+//! One point of the experiments on coded messages: what is asked for, and what comes back, the same
+//! in the world and on the emulator.
 //!
 //! ```text
 //! station: message n of `bytes` bytes at n · interval ─→ transport ─→ links ─→ drone: fetched
@@ -23,8 +23,8 @@ use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::statistics::percentile;
 
-/// Repair ÷ source that the faithful form and the block code spend unless asked otherwise; the sweep
-/// behind it is in experiments/lrt/README.md.
+/// Repair ÷ source that the faithful form and the block code spend unless asked otherwise; the
+/// sweep behind it is in experiments/lrt/README.md.
 pub(crate) const REDUNDANCY: f64 = 0.5;
 /// The longest mean time between bursts: beyond any run.
 const LONGEST_GOOD: Duration = Duration::from_secs(1_000_000);
@@ -262,7 +262,8 @@ pub(crate) struct LrtRow {
     pub(crate) within_10ms_share: f64,
     /// Share of the messages submitted that took up to 70 ms more than the one-way delay.
     pub(crate) within_70ms_share: f64,
-    /// Share of the messages submitted that took up to 100 ms more than the one-way delay: 150 ms where that is 50 [LRT §IV-B].
+    /// Share of the messages submitted that took up to 100 ms more than the one-way delay: 150 ms
+    /// where that is 50 [LRT §IV-B].
     pub(crate) within_100ms_share: f64,
     /// Percentiles over what was delivered.
     pub(crate) p50_ms: Value,
@@ -416,7 +417,8 @@ mod tests {
     fn at_best_nothing_was_late_or_lost_because_something_stood_still() {
         let mut log = MessageLog::new(4);
         (0..4).for_each(|n| log.on_submitted(n, Duration::from_millis(100 * u64::from(n))));
-        // Late by 10 ms in a stall of 11, lost in its reach, lost for the links' own reasons, in time.
+        // Late by 10 ms in a stall of 11, lost in its reach, lost for the links' own reasons, in
+        // time.
         log.on_fetched(0, Duration::from_micros(60_080));
         log.on_fetched(3, Duration::from_micros(350_080));
         let stall = Stall { who: Stalled::Programs, from_s: 0.049, to_s: 0.060 };

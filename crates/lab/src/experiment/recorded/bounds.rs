@@ -1,5 +1,5 @@
-//! The bounds of one window, each way, as figures beside those of the schemes; `reachable` says what each
-//! of them bounds.
+//! The bounds of one window, each way, as figures beside those of the schemes; `reachable` says
+//! what each of them bounds.
 
 use netem::Scenario;
 use serde_json::{Value, json};

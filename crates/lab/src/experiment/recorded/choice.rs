@@ -45,7 +45,8 @@ pub(crate) struct WindowArgs {
     /// Length of each window; unless said, the scenario's own, of recorded links 120.
     #[arg(long, value_name = "S", value_parser = crate::arguments::positive)]
     seconds: Option<f64>,
-    /// Rate from drone to station as a share of that from station to drone; unless said, as recorded.
+    /// Rate from drone to station as a share of that from station to drone; unless said, as
+    /// recorded.
     #[arg(long, value_name = "SHARE", conflicts_with = "scenario", value_parser = parse_share)]
     to_station: Option<f64>,
 }

@@ -1,8 +1,8 @@
-//! `recorded`: control, live messages and a recorded flight over links that change, alone and beside
-//! video.
+//! `recorded`: control, live messages and a recorded flight over links that change, alone and
+//! beside video.
 //!
-//! Each scheme runs twice through each window, over the same links. Beside the schemes stand bounds: what a
-//! sender that knows the links' future could have reached.
+//! Each scheme runs twice through each window, over the same links. Beside the schemes stand
+//! bounds: what a sender that knows the links' future could have reached.
 
 mod bounds;
 mod choice;

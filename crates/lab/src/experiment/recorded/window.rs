@@ -1,7 +1,8 @@
-//! A window of recorded links: what is sent over them, and how each scheme fares against the bounds.
+//! A window of recorded links: what is sent over them, and how each scheme fares against the
+//! bounds.
 //!
-//! Not where the links come from (`emulator::read_scenario`), and not how they are run (`sim`, `emu`): this
-//! turns ledgers into figures, files and a picture.
+//! Not where the links come from (`emulator::read_scenario`), and not how they are run (`sim`,
+//! `emu`): this turns ledgers into figures, files and a picture.
 
 use netem::Scenario;
 use serde::Serialize;
@@ -59,7 +60,8 @@ pub(crate) struct Window {
     pub(crate) traffic: Workload,
     /// When it begins in each recording, in seconds, and what was assumed about its links.
     pub(crate) notes: Vec<String>,
-    /// How many links live in each second by the rule that windows are chosen by; none of scenarios.
+    /// How many links live in each second by the rule that windows are chosen by; none of
+    /// scenarios.
     pub(crate) living: Option<Vec<usize>>,
 }
 

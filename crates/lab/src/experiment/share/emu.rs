@@ -3,8 +3,8 @@
 //! ```text
 //! station's applications, each as fast as it is let ─→ daemon or kernel ─→ one link ─→ drone's
 //! ```
-//! Every message stream has a pair of daemons to itself, so that streams share the link and nothing else.
-//! Several such links run at the same time, each with hosts of its own.
+//! Every message stream has a pair of daemons to itself, so that streams share the link and nothing
+//! else. Several such links run at the same time, each with hosts of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,8 +70,8 @@ enum Running {
     Tcp(RunningFlow),
 }
 
-/// Lets the flows of all cells begin at the same time and run for some seconds; returns what came of
-/// each cell's flows.
+/// Lets the flows of all cells begin at the same time and run for some seconds; returns what came
+/// of each cell's flows.
 ///
 /// # Errors
 /// Says which part of the set-up failed.

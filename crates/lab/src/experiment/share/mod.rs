@@ -3,9 +3,10 @@
 //! ```text
 //! of_fair_share = goodput ÷ (sum of the goodputs ÷ number of flows)   after the start-up
 //! ```
-//! The competition that the LRT paper leaves open [LRT §V]. Two flows of TCP show what TCP leaves to TCP. All settings run at the same time, each over a link of its own; a figure is the median over
-//! the repetitions, beside the least and the most. A repetition with a fault that no error of a figure
-//! accounts for is run again: that depends on the machine, not on the figures.
+//! The competition that the LRT paper leaves open [LRT §V]. Two flows of TCP show what TCP leaves
+//! to TCP. All settings run at the same time, each over a link of its own; a figure is the median
+//! over the repetitions, beside the least and the most. A repetition with a fault that no error of
+//! a figure accounts for is run again: that depends on the machine, not on the figures.
 
 mod emu;
 

@@ -180,8 +180,8 @@ impl Blackout {
         ])
     }
 
-    /// Returns the figures of flows with names, by these: the worse of both directions and each one's own,
-    /// where there are two.
+    /// Returns the figures of flows with names, by these: the worse of both directions and each
+    /// one's own, where there are two.
     fn flows(&self, run: &StreamRun) -> Value {
         let of = |flow: &Flow, direction| {
             let ledger = run.ledger(direction).flow(flow.kind, flow.number);

@@ -1,4 +1,5 @@
-//! `fulmar-lab demo`: the scene of `mixed-blackout` to watch, with a table and a picture at the end.
+//! `fulmar-lab demo`: the scene of `mixed-blackout` to watch, with a table and a picture at the
+//! end.
 //!
 //! Not an experiment of its own: links, traffic and figures are those of `blackout`.
 
@@ -106,13 +107,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
 #[derive(Debug, Default, PartialEq)]
 struct Belief {
     first: String,
-    /// Those that fare worse with control in some judged row and better in none, whatever stalls did.
+    /// Those that fare worse with control in some judged row and better in none, whatever stalls
+    /// did.
     beaten: Vec<String>,
     /// Those that seem to, and may not.
     turns_over: Vec<String>,
     /// Those that do not even seem to.
     unbeaten: Vec<String>,
-    /// Those that fare worse in some rows and better in others: which, and the rows in which they fare better.
+    /// Those that fare worse in some rows and better in others: which, and the rows in which they
+    /// fare better.
     mixed: Vec<(String, Vec<String>)>,
     /// Rows in which one seems ahead of another and may be behind.
     doubtful: Vec<String>,
@@ -181,8 +184,9 @@ impl Belief {
     }
 }
 
-/// Returns the figures by which schemes are compared, less being better: for each direction the longest gap, and what was
-/// lost or late, both together, because a scheme that loses everything is late with nothing.
+/// Returns the figures by which schemes are compared, less being better: for each direction the
+/// longest gap, and what was lost or late, both together, because a scheme that loses everything is
+/// late with nothing.
 fn judged(result: &Value) -> impl Iterator<Item = (String, Doubtful)> {
     ["up", "down"].into_iter().flat_map(move |way| {
         let figure = |key: &str| Doubtful::of(result, &format!("{way}.{key}"));

@@ -1,7 +1,8 @@
 //! What stalls of the machine can have done to the figures of streams.
 //!
-//! The rule is `crate::doubt`'s; a gap, which no delay of a message alone makes longer, has one of its own:
-//! its error is what the stalls did to the message that ended it, or to the one that began it.
+//! The rule is `crate::doubt`'s; a gap, which no delay of a message alone makes longer, has one of
+//! its own: its error is what the stalls did to the message that ended it, or to the one that began
+//! it.
 
 use emulator::Stalls;
 use serde_json::{Value, json};
@@ -15,7 +16,8 @@ use crate::report::rounded;
 use crate::statistics::{longest_gap, outside};
 use crate::testbed::{Direction, Stream};
 
-/// Computes the figures of a run, and where it was a real one their errors; gaps leave `excluded` out.
+/// Computes the figures of a run, and where it was a real one their errors; gaps leave `excluded`
+/// out.
 pub(crate) fn with_errors(
     run: &StreamRun,
     (seconds, excluded): (f64, Option<Span>),
@@ -86,7 +88,8 @@ mod tests {
     use crate::testbed::WireBytes;
     use crate::testbed::{Recording, Stamp};
 
-    /// A message every 20 ms for a second, each way, with a delay of 10 ms but for those named here.
+    /// A message every 20 ms for a second, each way, with a delay of 10 ms but for those named
+    /// here.
     fn run(slow: &[(u32, Option<u64>)], stalls_ms: &[(u32, u32)]) -> StreamRun {
         let recording = Recording::load().expect("sound");
         let packet = |sequence: u32| PlannedPacket {
@@ -170,7 +173,8 @@ mod tests {
 
     #[test]
     fn counts_and_shares_are_told_with_and_without_what_is_in_doubt() {
-        // Three late or lost: one met a stall, one was lost in the reach of one, one is the links' own.
+        // Three late or lost: one met a stall, one was lost in the reach of one, one is the links'
+        // own.
         let slow = [(5, Some(104)), (10, None), (20, Some(150))];
         let figures = figures(&run(&slow, &[(150, 160), (195, 205)]));
         assert_eq!(

@@ -198,8 +198,8 @@ impl Play {
         self.daemons.as_ref()
     }
 
-    /// Returns the processor time so far of the programs that carry it, at both ends; none where the kernel
-    /// alone does.
+    /// Returns the processor time so far of the programs that carry it, at both ends; none where
+    /// the kernel alone does.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
         match &self.daemons {
             Some(daemons) => daemons.processor_time(),

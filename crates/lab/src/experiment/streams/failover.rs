@@ -1,4 +1,5 @@
-//! `failover`: the better of two links dies again and again, at instants that no timer of ours knows.
+//! `failover`: the better of two links dies again and again, at instants that no timer of ours
+//! knows.
 //!
 //! ```text
 //! death n at 2.5·n s + a phase from the seed, for 1 s, without a link-down event
@@ -340,7 +341,8 @@ fn data_move_ms(data: &StreamLedger, (died, back): Span, scene: &Scene) -> Optio
     Some(((first - survivor - died) * 1e3).max(0.0))
 }
 
-/// Returns the longest time without a delivery of data from each death on until the link is back, milliseconds.
+/// Returns the longest time without a delivery of data from each death on until the link is back,
+/// milliseconds.
 fn data_gaps_ms(data: &StreamLedger, deaths: &[Span]) -> Vec<f64> {
     let times = data.delivery_times();
     let gap = |(died, back): &Span| {

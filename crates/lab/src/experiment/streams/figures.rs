@@ -193,7 +193,8 @@ impl ControlFigures {
         missed as f64 / self.control_sent.max(1) as f64
     }
 
-    /// Returns that of the worse of two directions: what the one lost and what came late in the other is no share of anything.
+    /// Returns that of the worse of two directions: what the one lost and what came late in the
+    /// other is no share of anything.
     pub(crate) fn worse_miss_share(&self, other: &Self) -> f64 {
         rounded(self.miss_share().max(other.miss_share()), 6)
     }
@@ -357,8 +358,8 @@ pub(crate) fn flow_figures(ledger: &StreamLedger, seconds: f64, deadline_s: f64)
     })
 }
 
-/// Returns, figure by figure, the worse of two directions of a flow: the less of what is wanted, the more
-/// of the others; nothing, where a direction cannot tell.
+/// Returns, figure by figure, the worse of two directions of a flow: the less of what is wanted,
+/// the more of the others; nothing, where a direction cannot tell.
 pub(crate) fn worse_flow(up: &Value, down: &Value) -> Value {
     let worse = |figure: &Figure| {
         let (up, down) = (&up[figure.key], &down[figure.key]);

@@ -154,8 +154,8 @@ impl Ledger {
         }
     }
 
-    /// Notes what an application received at `at`: a stamped packet, or MAVLink, of which a datagram may hold several
-    /// frames.
+    /// Notes what an application received at `at`: a stamped packet, or MAVLink, of which a
+    /// datagram may hold several frames.
     pub(crate) fn on_delivered(&mut self, bytes: &[u8], at: Duration) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -193,12 +193,13 @@ pub(crate) struct StreamRun {
     pub(crate) ledgers: [Ledger; 2],
     /// What each direction handed to the links while the workload ran, in the same order.
     pub(crate) wire: [WireBytes; 2],
-    /// Bytes that entered each link meanwhile, both directions; empty where nobody counted them apart.
+    /// Bytes that entered each link meanwhile, both directions; empty where nobody counted them
+    /// apart.
     pub(crate) by_link: Vec<u64>,
     /// When the emulator or the programs stood still; none in the world, where nothing does.
     pub(crate) stalls: Option<Arc<Stalls>>,
-    /// What the daemons that send in each direction say of themselves at the end, in the same order; none where
-    /// there are none.
+    /// What the daemons that send in each direction say of themselves at the end, in the same
+    /// order; none where there are none.
     pub(crate) status: Option<[Value; 2]>,
 }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! workload → sim | emu → ledger → figures, doubt → blackout (table, picture)
 //! ```
-//! The experiments `mixed-blackout` and `failover` are here, and the demo; `recorded`, `thin-links`,
-//! `falls`, `throughput` and experiments in files play streams too.
+//! The experiments `mixed-blackout` and `failover` are here, and the demo; `recorded`,
+//! `thin-links`, `falls`, `throughput` and experiments in files play streams too.
 
 pub(crate) mod blackout;
 pub(crate) mod demo;

@@ -31,8 +31,8 @@ pub(crate) fn run_stream(
     run_watched(scenario, (scheme, None), workload, recording, seed, |_| {})
 }
 
-/// The same with the constants of message delivery that are given, where there are any, of a world that
-/// `prepare` has seen before it begins.
+/// The same with the constants of message delivery that are given, where there are any, of a world
+/// that `prepare` has seen before it begins.
 ///
 /// # Errors
 /// As [`run_stream`].

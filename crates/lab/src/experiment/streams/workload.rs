@@ -9,7 +9,8 @@ use units::Duration;
 use super::video::{PACKET_BYTES, VideoShape};
 use crate::testbed::{Direction, FLOW_MAX, Recording, Stamp, Stream};
 
-/// Bytes of a live message: MAVLink's RC_CHANNELS_OVERRIDE of 18 channels, 38 bytes and 12 around them.
+/// Bytes of a live message: MAVLink's RC_CHANNELS_OVERRIDE of 18 channels, 38 bytes and 12 around
+/// them.
 const LIVE_BYTES: usize = 50;
 
 /// Says what the applications of a run send.
@@ -67,8 +68,8 @@ impl Flow {
         self.way.is_none_or(|way| way == direction)
     }
 
-    /// Plans a flow of its own. Each begins a little later than the one before, so that none rides on
-    /// another's instants.
+    /// Plans a flow of its own. Each begins a little later than the one before, so that none rides
+    /// on another's instants.
     fn packets(&self, seconds: f64) -> Vec<PlannedPacket> {
         let packets: Vec<PlannedPacket> = if self.kind == Stream::Video {
             video(self.shape, self.mbps, seconds).collect()

@@ -4,8 +4,8 @@
 //! throughput_mbps      median over the repetitions of the mean over the seconds
 //! throughput_std_mbps  the same of the standard deviation of single seconds
 //! ratio_to_cubic       median of: throughput ÷ that of the CUBIC flow beside it
-//! cubic_kept           median of: the CUBIC flow beside it ÷ the CUBIC flow that had the same UAV and
-//!                      the same outages, but CUBIC beside it
+//! cubic_kept           median of: the CUBIC flow beside it ÷ the CUBIC flow that had the same UAV
+//!                      and the same outages, but CUBIC beside it
 //! cubic_kept_mean      mean of the CUBIC flows beside it ÷ mean of the CUBIC flows beside CUBIC
 //! ..._interval         where the figure lies with 95 % confidence
 //! cubic_srtt_ms, cubic_recoveries, cubic_timeouts
@@ -122,8 +122,8 @@ fn kept_figures(encounters: &[&Encounter], cubic_pairs: &[&Encounter]) -> Value 
     })
 }
 
-/// Returns what the CUBIC flow beside gets, over what the CUBIC flow of the same UAV gets beside CUBIC
-/// under the same outages.
+/// Returns what the CUBIC flow beside gets, over what the CUBIC flow of the same UAV gets beside
+/// CUBIC under the same outages.
 fn kept(encounter: &Encounter, cubic_pairs: &[&Encounter]) -> Option<f64> {
     let beside_cubic = throughput(pair_of(encounter, cubic_pairs)?.beside.as_ref()?);
     let beside = throughput(encounter.beside.as_ref()?);
@@ -233,7 +233,8 @@ mod tests {
         assert_eq!((&asran["scheme"], &asran["rtt_ms"]), (&json!("asran_cubic"), &json!(200.0)));
         assert_eq!((&asran["throughput_mbps"], &asran["cubic_mbps"]), (&json!(1.9), &json!(0.95)));
         assert_eq!(asran["ratio_to_cubic"], 2.0);
-        // The CUBIC flows that had the same UAV, beside CUBIC, had 1.2 and 1.0; all four 1.0 in the mean.
+        // The CUBIC flows that had the same UAV, beside CUBIC, had 1.2 and 1.0; all four 1.0 in the
+        // mean.
         let kept = asran["cubic_kept"].as_f64().expect("a number");
         assert!((kept - (1.0 / 1.2 + 0.9) / 2.0).abs() < 1e-4, "{kept}");
         assert_eq!(

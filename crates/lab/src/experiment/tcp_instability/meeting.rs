@@ -5,9 +5,9 @@
 //! point (lengths of outages, RTT, offered load) × repetition × scheme → one network of its own
 //! ```
 //! In each network a flow of the scheme and a CUBIC flow send at the same time [ASRAN §5.1]; in
-//! every other repetition they have changed places, so that a figure is not
-//! due to a UAV's place. All schemes of a repetition meet the same outages. `figures` computes, `picture`
-//! draws; the network is `topology`, what happens to it `outages`, the running is `emu`.
+//! every other repetition they have changed places, so that a figure is not due to a UAV's place.
+//! All schemes of a repetition meet the same outages. `figures` computes, `picture` draws; the
+//! network is `topology`, what happens to it `outages`, the running is `emu`.
 
 use std::path::Path;
 
@@ -68,7 +68,8 @@ pub(crate) const FIGURES: [Figure; 20] = [
     Figure::new("retransmits", "sent again").of_emu(),
 ];
 
-/// What results have beside the table: of the world, what a flow of constant rate sees, and the outages.
+/// What results have beside the table: of the world, what a flow of constant rate sees, and the
+/// outages.
 pub(crate) const BESIDE: [Figure; 7] = [
     Figure::new("full_share", "full"),
     Figure::new("deciles_kbps", "deciles kbit/s"),
@@ -82,8 +83,8 @@ pub(crate) const BESIDE: [Figure; 7] = [
 /// What results have in common that are of one point.
 const POINT: [&str; 6] = ["outage", "long_s", "short_ms", "full", "rtt_ms", "offered_mbps"];
 
-/// What the emulated runs claim to tell apart: less than a round-trip time. No figure of theirs is an
-/// extreme: a stall of a second moves the mean of 100 s by one part in a hundred at most.
+/// What the emulated runs claim to tell apart: less than a round-trip time. No figure of theirs is
+/// an extreme: a stall of a second moves the mean of 100 s by one part in a hundred at most.
 const CLAIM: Claim =
     Claim { extremes: Duration::from_secs(10), ..Claim::to(Duration::from_millis(100)) };
 /// How long the hop works at the beginning, seconds: the flows find their rate.

@@ -50,7 +50,8 @@ impl OfferedCdf {
         Self { zero_share, full_share, sorted_kbps }
     }
 
-    /// Returns the distribution as the paper draws it: throughput, and the share of the seconds that have no more.
+    /// Returns the distribution as the paper draws it: throughput, and the share of the seconds
+    /// that have no more.
     pub(crate) fn curve(&self) -> Vec<(f64, f64)> {
         let share = |end: usize| end as f64 / self.sorted_kbps.len().max(1) as f64;
         let mut points = Vec::new();

@@ -13,8 +13,8 @@
 //! short: mean d, alternating with stretches of mean b, λ = 1/(b + d), independent of the long ones
 //!        untouched seconds  (b·e^(−1/b) / (b + d))^h    h = P(one loses a packet at all)
 //! ```
-//! U follows from the share of seconds at zero, λ from the share at the full rate [ASRAN §3.1]. What
-//! the paper does not print is how long the outages are: D and d are free, and swept.
+//! U follows from the share of seconds at zero, λ from the share at the full rate [ASRAN §3.1].
+//! What the paper does not print is how long the outages are: D and d are free, and swept.
 
 use netem::{Outage, OutageMode};
 use serde_json::{Value, json};

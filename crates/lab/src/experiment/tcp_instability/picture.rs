@@ -67,7 +67,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes the distribution of what a flow of constant rate gets [ASRAN Fig. 1], beside what the paper says of it.
+/// Writes the distribution of what a flow of constant rate gets [ASRAN Fig. 1], beside what the
+/// paper says of it.
 pub(super) fn write_offered(
     directory: &Path,
     curves: Vec<(String, Vec<(f64, f64)>)>,

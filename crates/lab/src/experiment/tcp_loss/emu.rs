@@ -1,7 +1,7 @@
 //! Runs TCP flows that share an emulated link, over many such links at the same time.
 //!
-//! Not over `testbed::links`, which copies a scenario for every scheme: here every cell is a link with a
-//! loss, a delay and a queue of its own, and with one flow or several on it. One emulation
+//! Not over `testbed::links`, which copies a scenario for every scheme: here every cell is a link
+//! with a loss, a delay and a queue of its own, and with one flow or several on it. One emulation
 //! carries all cells of a batch, so that what is compared was measured under the same load.
 
 use netem::{

@@ -3,9 +3,11 @@
 //! ```text
 //! links    two (or one) of the rate, 30 and 40 ms, queues of 16 kB, no loss unless asked for
 //! counted  50 messages of 100 bytes a second each way, each of which counts: 40 kbit/s of payload
-//! live     50 set-points of 50 bytes a second each way, of which the newest counts, and five commands
+//! live     50 set-points of 50 bytes a second each way, of which the newest counts, and five
+//!          commands
 //! ```
-//! The question is whether there is a cliff: a rate below which a little less costs much of what arrives.
+//! The question is whether there is a cliff: a rate below which a little less costs much of what
+//! arrives.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! One TCP connection as fast as it goes, from drone to station, through each scheme at once.
 //!
-//! Through a daemon's tunnel iperf3 makes it; over the kernel's own transports it is a plain connection
-//! written without pause, because iperf3 cannot ask for multipath TCP.
+//! Through a daemon's tunnel iperf3 makes it; over the kernel's own transports it is a plain
+//! connection written without pause, because iperf3 cannot ask for multipath TCP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -2,8 +2,8 @@
 //!
 //! Reproduces the paper's comparison of schedulers [ConClone Fig. 1]: copying everything to both
 //! links costs one of them. In the world there is no TCP: datagrams at 1.5 times the links' rate
-//! show what the schedulers alone can use. With `--control-hz` each point is run again with control messages
-//! beside, both ways: what they cost the data.
+//! show what the schedulers alone can use. With `--control-hz` each point is run again with control
+//! messages beside, both ways: what they cost the data.
 
 mod emu;
 
@@ -89,7 +89,8 @@ pub(crate) struct ThroughputArgs {
     seconds: u64,
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Control messages a second each way beside the data, in a second run of each point; 0 for no such run.
+    /// Control messages a second each way beside the data, in a second run of each point; 0 for no
+    /// such run.
     #[arg(long, default_value_t = 0.0, value_name = "HZ", value_parser = none_or_more)]
     control_hz: f64,
     /// Congestion control of the TCP connection inside the tunnel (--emu).
@@ -260,8 +261,8 @@ fn capacity_mbps(scenario: &Scenario) -> f64 {
 /// What a result is of: scheme, links, control messages a second.
 type Key = (Scheme, &'static str, f64);
 
-/// Collects results and relates each to the scheme's, or else `min_rtt`'s, single link, and to what it was without
-/// control beside it.
+/// Collects results and relates each to the scheme's, or else `min_rtt`'s, single link, and to what
+/// it was without control beside it.
 #[derive(Default)]
 struct Points(Vec<(Key, f64, Value)>);
 

@@ -1,5 +1,5 @@
-//! The same over connections of the kernel's, which the drone makes to the station: one for each link, and for all
-//! streams.
+//! The same over connections of the kernel's, which the drone makes to the station: one for each
+//! link, and for all streams.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Read, Write};

@@ -1,7 +1,7 @@
 //! One end of the connections in the world.
 //!
-//! The model's segments carry zeros: what a connection was given is in a list that both ends know, and a message has come
-//! when as many bytes have as end with it.
+//! The model's segments carry zeros: what a connection was given is in a list that both ends know,
+//! and a message has come when as many bytes have as end with it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -50,7 +50,8 @@ struct Given {
 }
 
 impl CopiesEnd {
-    /// Makes both ends, whose connections open at once. Their timeout is at least `rto_min` above the smoothed round trip.
+    /// Makes both ends, whose connections open at once. Their timeout is at least `rto_min` above
+    /// the smoothed round trip.
     pub(crate) fn pair(ends: [&[Ipv4Addr]; 2], rto_min: Duration) -> [Self; 2] {
         let end = || Self { links: Vec::new(), delivered: VecDeque::new() };
         let mut pair = [end(), end()];
@@ -87,7 +88,8 @@ impl CopiesEnd {
         self.links.iter().all(|link| link.sender().statistics().srtt.is_some())
     }
 
-    /// Takes a message of an application; false for data where every connection has not sent all that it was given.
+    /// Takes a message of an application; false for data where every connection has not sent all
+    /// that it was given.
     pub(crate) fn send(&mut self, stream: Stream, bytes: &[u8]) -> bool {
         let srtt = |link: &Link| link.sender().statistics().srtt.unwrap_or(Duration::MAX);
         let mut order: Vec<usize> = (0..self.links.len()).collect();
@@ -158,7 +160,8 @@ impl Link {
         self.sent.borrow_mut().push_back(given);
     }
 
-    /// Takes the next message that has come whole; nothing in it where a copy came before. None: no more have come.
+    /// Takes the next message that has come whole; nothing in it where a copy came before. None: no
+    /// more have come.
     fn next(&mut self) -> Option<Option<Vec<u8>>> {
         let came = self.flows.receivers[0].received_bytes();
         let mut heard = self.heard.borrow_mut();

@@ -1,7 +1,7 @@
 //! Which paths of two records are one link, and what their clocks are to each other.
 //!
-//! A path has the same number at both ends of a session. The drone's name for it is the link's; a station calls a path
-//! by where it comes from, which changes with the drone's address.
+//! A path has the same number at both ends of a session. The drone's name for it is the link's; a
+//! station calls a path by where it comes from, which changes with the drone's address.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,8 +65,8 @@ pub(super) fn links(views: &[View], notes: &mut Vec<String>) -> Result<Vec<Link>
     Ok(named(links))
 }
 
-/// Returns the second view on the clock of the first: daemons know how far their clocks are apart, and each record
-/// says how its dates follow from its daemon's clock.
+/// Returns the second view on the clock of the first: daemons know how far their clocks are apart,
+/// and each record says how its dates follow from its daemon's clock.
 fn shifted(first: &View, second: &View, notes: &mut Vec<String>) -> View {
     let mut second = second.clone();
     // The other's clock shows `ours + offset`. Ours shows zero at second `zero` of its view.
@@ -92,7 +92,8 @@ fn of_one(view: View) -> Unnamed {
     let mut by_id: BTreeMap<u8, usize> = BTreeMap::new();
     for (name, seen) in view.paths {
         let ids = seen.ids.clone();
-        // A station knows a path by its number: it has another name when the drone's address changes.
+        // A station knows a path by its number: it has another name when the drone's address
+        // changes.
         let known = match view.role {
             Role::Drone => None,
             Role::Station => ids.iter().find_map(|id| by_id.get(id).copied()),

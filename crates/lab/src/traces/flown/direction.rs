@@ -13,14 +13,17 @@ const OUTAGE_S: f64 = 0.25;
 const SPARE: f64 = 1.25;
 /// What filled a link lately: for so long its rate is that, unless more passes.
 const FILLED_S: f64 = 1.0;
-/// Estimates of a rate that are so near are put together: one alone rests on the packets of a moment.
+/// Estimates of a rate that are so near are put together: one alone rests on the packets of a
+/// moment.
 const NEAR_S: f64 = 0.25;
-/// A link that carries at least this share of what it carried when something filled it, and is not filled, has become faster.
+/// A link that carries at least this share of what it carried when something filled it, and is not
+/// filled, has become faster.
 const AS_MUCH: f64 = 0.7;
 /// The least delay around a moment is looked for within so much time before it and after it.
 const FLOOR_S: f64 = 5.0;
-/// What a copy took longer than the least, while something filled the path, is its own queue up to this: a frame of
-/// video, and the standing queue that congestion control keeps. A link that holds packets back takes longer.
+/// What a copy took longer than the least, while something filled the path, is its own queue up to
+/// this: a frame of video, and the standing queue that congestion control keeps. A link that holds
+/// packets back takes longer.
 const QUEUE_MS: f64 = 60.0;
 /// Delays within so much of each other are the same: 0.3 ms, and 2 %.
 const SAME_MS: f64 = 0.3;
@@ -133,7 +136,8 @@ fn assumed_from(seen: &Seen, span: (f64, f64), assumed: Rate) -> Way {
     way
 }
 
-/// Returns when copies left, and how long they took without what our own traffic had queued up before them, ms.
+/// Returns when copies left, and how long they took without what our own traffic had queued up
+/// before them, ms.
 fn delays(seen: &Seen, (begin, end): (f64, f64)) -> Vec<(f64, f64)> {
     let arrived = seen.copies.iter().filter_map(|copy| match copy.fate {
         Fate::Arrived(at) if copy.sent >= begin - FLOOR_S && copy.sent < end + FLOOR_S => {
@@ -152,8 +156,8 @@ fn delays(seen: &Seen, (begin, end): (f64, f64)) -> Vec<(f64, f64)> {
     in_span.map(without_queue).collect()
 }
 
-/// Returns how long what was under way around a moment may have waited for the narrowest hop, ms; none where nothing
-/// filled that, so that its rate is not known.
+/// Returns how long what was under way around a moment may have waited for the narrowest hop, ms;
+/// none where nothing filled that, so that its rate is not known.
 fn queued_ms(seen: &Seen, at: f64) -> Option<f64> {
     let first = seen.samples.partition_point(|(sampled, _)| *sampled < at - FILLED_S);
     let last = seen.samples.partition_point(|(sampled, _)| *sampled <= at + FILLED_S);
@@ -167,7 +171,8 @@ fn queued_ms(seen: &Seen, at: f64) -> Option<f64> {
 
 /// Returns the least delay around each copy, [`FLOOR_S`] to both sides.
 fn floors(arrived: &[(f64, f64)]) -> Vec<f64> {
-    // A queue of candidates, each less than those behind it: the front one is the least of the window.
+    // A queue of candidates, each less than those behind it: the front one is the least of the
+    // window.
     let mut least: std::collections::VecDeque<usize> = std::collections::VecDeque::new();
     let mut ahead = 0;
     let mut floors = Vec::with_capacity(arrived.len());
@@ -210,7 +215,8 @@ fn steps(delays: &[(f64, f64)], begin: f64, unknown: f64) -> Steps {
     if steps.is_empty() { vec![(0.0, unknown)] } else { steps }
 }
 
-/// Fills in the rate: what the narrowest hop carried where it was filled, else what it is known or assumed to carry.
+/// Fills in the rate: what the narrowest hop carried where it was filled, else what it is known or
+/// assumed to carry.
 fn rates(way: &mut Way, seen: &Seen, span: (f64, f64), assumed: Rate) {
     let in_span = |place: &usize| (span.0..span.1).contains(&seen.samples[*place].0);
     let places: Vec<usize> = (0..seen.samples.len()).filter(in_span).collect();
@@ -252,8 +258,8 @@ fn rates(way: &mut Way, seen: &Seen, span: (f64, f64), assumed: Rate) {
     }
 }
 
-/// Returns what a direction carries where nothing fills it. Where only a fall filled it, and as much passes otherwise without
-/// filling it, it carries more than what is known of the fall.
+/// Returns what a direction carries where nothing fills it. Where only a fall filled it, and as
+/// much passes otherwise without filling it, it carries more than what is known of the fall.
 fn unfilled(
     seen: &Seen,
     places: &[usize],
@@ -283,8 +289,8 @@ fn passed((at, sample): &(f64, Path)) -> f64 {
     at - (sample.srtt_ms.unwrap_or(0.0) / 2e3).clamp(0.0, NEAR_S)
 }
 
-/// Returns what the narrowest hop carried, where a sample tells anything new of that: an estimate that is the same as in the
-/// sample before is an old one.
+/// Returns what the narrowest hop carried, where a sample tells anything new of that: an estimate
+/// that is the same as in the sample before is an old one.
 fn carried_at(seen: &Seen, place: usize) -> Option<f64> {
     let mbps = capacity(&seen.samples[place].1)?;
     let before = place.checked_sub(1).and_then(|before| capacity(&seen.samples[before].1));

@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! gone      no sample of the path, or absent, closed                         → nothing passes
-//! silent    suspected, and nothing came or arrived: from the last packet to the next. Held, where most of what was lost
-//!           then was acknowledged afterwards
-//! copies    at least COPIES_PER_S a second. Where losses have company, soon after or on another path: a lost one stands for
-//!           half the way to its neighbours, COPY_S at most. Where they have none: the share of copies that was lost
+//! silent    suspected, and nothing came or arrived: from the last packet to the next. Held, where
+//!           most of what was lost then was acknowledged afterwards
+//! copies    at least COPIES_PER_S a second. Where losses have company, soon after or on another
+//!           path: a lost one stands for half the way to its neighbours, COPY_S at most. Where they
+//!           have none: the share of copies that was lost
 //! counters  fewer copies: the share of all packets that was lost, second by second
 //! ```
-//! So losses fall on two paths at the same moment where they did in flight, which is what decides whether a control
-//! message is missed. The price: a single loss becomes a burst of one interval of control for whatever else is sent. Of losses
-//! that nothing ties together that would be false, and a second copy a few milliseconds later would be lost with the first:
-//! they are spread.
+//! So losses fall on two paths at the same moment where they did in flight, which is what decides
+//! whether a control message is missed. The price: a single loss becomes a burst of one interval of
+//! control for whatever else is sent. Of losses that nothing ties together that would be false, and
+//! a second copy a few milliseconds later would be lost with the first: they are spread.
 
 use record::schema::Path;
 
@@ -19,10 +20,11 @@ use super::view::{Copy, Fate, Seen};
 
 /// From so many copies a second on, they tell what a path loses.
 const COPIES_PER_S: usize = 10;
-/// A lost copy stands for so long before it and after it, at most: the interval of a record's samples.
+/// A lost copy stands for so long before it and after it, at most: the interval of a record's
+/// samples.
 const COPY_S: f64 = 0.1;
-/// A path of which nothing was noted for longer was gone; several times the interval of samples of a station with
-/// hundreds of drones.
+/// A path of which nothing was noted for longer was gone; several times the interval of samples of
+/// a station with hundreds of drones.
 const GONE_S: f64 = 3.0;
 /// What a path held has arrived, and is acknowledged, so long after it began to deliver again.
 const LATE_S: f64 = 0.5;
@@ -44,7 +46,8 @@ pub(super) type Spans = Vec<(f64, f64)>;
 /// Values that hold from their times on, the first from the beginning.
 pub(super) type Steps = Vec<(f64, f64)>;
 
-/// When our direction of a path carried nothing, and the share that it lost otherwise, from `begin` to `end`.
+/// When our direction of a path carried nothing, and the share that it lost otherwise, from `begin`
+/// to `end`.
 ///
 /// `others` are the other paths that the same computer saw.
 pub(super) fn outward(seen: &Seen, others: &[&Seen], (begin, end): (f64, f64)) -> (Spans, Steps) {
@@ -86,7 +89,8 @@ pub(super) fn held(seen: &Seen, (begin, end): (f64, f64)) -> Spans {
     held.map(|(from, to)| (from - begin, to - begin)).collect()
 }
 
-/// Puts short spans into the share of loss, and leaves the others as outages; times count from `begin` then.
+/// Puts short spans into the share of loss, and leaves the others as outages; times count from
+/// `begin` then.
 pub(super) fn divided(dead: &Spans, shares: &Steps, begin: f64, shortest: f64) -> (Spans, Steps) {
     let (long, short): (Spans, Spans) = dead.iter().partition(|(from, to)| to - from >= shortest);
     let share_at = |at: f64| {
@@ -106,7 +110,8 @@ pub(super) fn divided(dead: &Spans, shares: &Steps, begin: f64, shortest: f64) -
     (long.into_iter().map(|(from, to)| (from - begin, to - begin)).collect(), steps)
 }
 
-/// Adds a step, unless the value holds already; one that follows at once takes the place of that before it.
+/// Adds a step, unless the value holds already; one that follows at once takes the place of that
+/// before it.
 pub(super) fn put(steps: &mut Steps, at: f64, value: f64) {
     const APART_S: f64 = 0.001;
     let at = (at.max(0.0) * 1e3).round() / 1e3;
@@ -128,7 +133,8 @@ fn gone(seen: &Seen, (begin, end): (f64, f64)) -> Spans {
         }
     }
     if let (Some((first, _)), Some((at, _))) = (seen.samples.first(), seen.samples.last()) {
-        // The first sample of a path, or its last, is at most an interval away from its beginning and its end.
+        // The first sample of a path, or its last, is at most an interval away from its beginning
+        // and its end.
         if first - begin > GONE_S {
             spans.push((begin, *first));
         }
@@ -139,8 +145,9 @@ fn gone(seen: &Seen, (begin, end): (f64, f64)) -> Spans {
     spans
 }
 
-/// Returns when a path was silent and known to be: from the last packet that came to the next one. Where copies left
-/// meanwhile and arrived after all, it was not dead but slow, or held them: that is told by their delays.
+/// Returns when a path was silent and known to be: from the last packet that came to the next one.
+/// Where copies left meanwhile and arrived after all, it was not dead but slow, or held them: that
+/// is told by their delays.
 fn silences(seen: &Seen, end: f64) -> Spans {
     let heard = |(at, sample): &(f64, Path)| Some(at - sample.silent_ms?.clamp(0.0, 1e9) / 1e3);
     let mut spans = Spans::new();
@@ -200,8 +207,9 @@ fn lost_copies(seen: &Seen) -> Spans {
     spans
 }
 
-/// Tells whether copies are lost together, on this path or with those of other paths, more often than losses would that know
-/// nothing of each other; what was lost in `dead` is known to have been.
+/// Tells whether copies are lost together, on this path or with those of other paths, more often
+/// than losses would that know nothing of each other; what was lost in `dead` is known to have
+/// been.
 fn have_company(seen: &Seen, others: &[&Seen], dead: &Spans) -> bool {
     let is_dead = |at: f64| dead.iter().any(|(from, to)| (*from..*to).contains(&at));
     let (mut expected, mut happened) = (0.0, 0.0);
@@ -240,8 +248,8 @@ fn share(seen: &Seen, dead: &Spans, stretch: (f64, f64)) -> f64 {
     if count == 0 { 0.0 } else { f64::from(lost) / f64::from(count) }
 }
 
-/// Returns the share of packets that was lost, second by second: of those in which there were copies enough to tell, what `told`
-/// says; of the others, what counters say of all packets.
+/// Returns the share of packets that was lost, second by second: of those in which there were
+/// copies enough to tell, what `told` says; of the others, what counters say of all packets.
 fn counted(
     seen: &Seen,
     dead: &Spans,

@@ -1,11 +1,13 @@
-//! `fulmar-lab trace from-record`: a scenario of a flight record, so that the flight can be flown again.
+//! `fulmar-lab trace from-record`: a scenario of a flight record, so that the flight can be flown
+//! again.
 //!
 //! ```text
 //! files → view (a computer's paths and copies) ┐
 //! files → view (the other's)   → aligned       ┘→ direction (outages, loss, delay, rate) → scenario.toml
 //! ```
-//! A record says what its computer sent, and what became of it: its own direction is measured, the other is measured by the
-//! peer's record, or else assumed from what is known here. What is assumed stands at the head of the scenario.
+//! A record says what its computer sent, and what became of it: its own direction is measured, the
+//! other is measured by the peer's record, or else assumed from what is known here. What is assumed
+//! stands at the head of the scenario.
 
 mod aligned;
 mod direction;

@@ -16,7 +16,8 @@ pub(super) struct Told {
     began_ns: u64,
     seconds: f64,
     links: Vec<(String, [Row; 2])>,
-    /// Control messages that were handed in and missed: on the drone, at the station; none without the record.
+    /// Control messages that were handed in and missed: on the drone, at the station; none without
+    /// the record.
     control: [Option<(usize, usize)>; 2],
 }
 

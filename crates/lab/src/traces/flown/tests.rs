@@ -1,4 +1,5 @@
-//! Flights in virtual time: packets over links that are known, recorded as a daemon would, made links again, flown again.
+//! Flights in virtual time: packets over links that are known, recorded as a daemon would, made
+//! links again, flown again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +52,8 @@ every_s = 25
 mode = "hold"
 "#;
 
-/// What one direction of one link did with the control messages: when each left, and when it arrived.
+/// What one direction of one link did with the control messages: when each left, and when it
+/// arrived.
 type Flown = Vec<(f64, Option<f64>)>;
 
 fn scenario_of(text: &str) -> Scenario {
@@ -93,7 +95,8 @@ fn missed(links: &[[Flown; 2]], way: usize) -> usize {
 /// A computer that records: the drone (0) or the station (1).
 struct Recorder<'a> {
     names: &'a [&'a str],
-    /// What its date is off by, and what its daemon's clock showed when the flight began, in seconds.
+    /// What its date is off by, and what its daemon's clock showed when the flight began, in
+    /// seconds.
     clocks: (f64, f64),
     /// From when on there was each link.
     since: &'a [f64],

@@ -1,5 +1,5 @@
-//! What one computer saw of its links to one peer: samples of each path, and what became of each copy of control that it
-//! sent.
+//! What one computer saw of its links to one peer: samples of each path, and what became of each
+//! copy of control that it sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,10 +45,11 @@ pub(super) struct View {
     pub(super) paths: BTreeMap<String, Seen>,
     /// When the first control message was handed in or came.
     pub(super) first_control: Option<f64>,
-    /// Control messages (liveness, live, control) that were handed in: when, and whether each was missed.
+    /// Control messages (liveness, live, control) that were handed in: when, and whether each was
+    /// missed.
     pub(super) control: Vec<(f64, bool)>,
-    /// When the daemon's clock showed zero, and what the peer's showed then, in seconds; none where the record does
-    /// not say.
+    /// When the daemon's clock showed zero, and what the peer's showed then, in seconds; none where
+    /// the record does not say.
     pub(super) clocks: Option<(f64, f64)>,
 }
 
@@ -191,7 +192,8 @@ impl Seen {
     }
 }
 
-/// Returns what the clocks of both daemons showed at one moment of this record: when ours showed zero, and the peer's then.
+/// Returns what the clocks of both daemons showed at one moment of this record: when ours showed
+/// zero, and the peer's then.
 fn clocks(flight: &Flight, peer: &str, first_ns: u64) -> Option<(f64, f64)> {
     let sessions = flight.sessions.get(peer)?;
     let known = sessions.iter().filter_map(|(ns, session)| {

@@ -1,8 +1,9 @@
 //! Which of the datagrams that a node hears go into its log, and counts of those that do not.
 //!
-//! A radio is open to everybody: whatever comes in, what is written down and what is remembered have a bound. A start of a
-//! transmitter (its name and boot) is known from its first frame on. Its later ones lie where its clock and ours have
-//! got to since, and each comes once: a log grows by a line for each slot and transmitter, however much is sent.
+//! A radio is open to everybody: whatever comes in, what is written down and what is remembered
+//! have a bound. A start of a transmitter (its name and boot) is known from its first frame on. Its
+//! later ones lie where its clock and ours have got to since, and each comes once: a log grows by a
+//! line for each slot and transmitter, however much is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +11,14 @@ use units::{Duration, Instant};
 
 use super::frame::Frame;
 
-/// The most starts of transmitters that are known at a time: sixteen hosts of a radio, restarted three times each.
+/// The most starts of transmitters that are known at a time: sixteen hosts of a radio, restarted
+/// three times each.
 pub(super) const STARTS_MAX: usize = 64;
-/// How far a frame may lie from where its transmitter's clock has got to: what radios and kernels hold back.
+/// How far a frame may lie from where its transmitter's clock has got to: what radios and kernels
+/// hold back.
 const LATE: Duration = Duration::from_secs(5);
-/// And beside that by how much clocks may differ in speed: a thousandth is ten times what bad ones do.
+/// And beside that by how much clocks may differ in speed: a thousandth is ten times what bad ones
+/// do.
 const SKEW: u32 = 1_000;
 /// But no more than this, after a day: what is remembered has a bound.
 const SKEW_MAX: Duration = Duration::from_secs(90);
@@ -36,7 +40,8 @@ pub(super) struct Ears {
 #[derive(Debug)]
 struct Start {
     first: (Instant, u64),
-    /// What was heard of where its clock may be now: a forged frame ahead of it must not hide the true ones.
+    /// What was heard of where its clock may be now: a forged frame ahead of it must not hide the
+    /// true ones.
     seen: BTreeSet<u64>,
 }
 
@@ -88,8 +93,9 @@ impl Ears {
         self.boot = boot;
     }
 
-    /// Judges a datagram; returns the frame that is to be written down, or `Err` with what is to be told of one that is
-    /// not: something the first time that it happens, nothing later and of our own.
+    /// Judges a datagram; returns the frame that is to be written down, or `Err` with what is to be
+    /// told of one that is not: something the first time that it happens, nothing later and of our
+    /// own.
     pub(super) fn hear(&mut self, now: Instant, bytes: &[u8]) -> Result<Frame, Option<String>> {
         let Some(frame) = Frame::parse(bytes) else {
             return Err(self.refuse(Reason::NoFrame, None));

@@ -4,8 +4,8 @@ use sys::clock::now;
 use sys::wall_clock::WallClock;
 use units::{Duration, Instant};
 
-/// Slots are numbered from 1970 on by the wall clock, as it stood when recording began, or was set since; they last
-/// evenly by the monotonic clock.
+/// Slots are numbered from 1970 on by the wall clock, as it stood when recording began, or was set
+/// since; they last evenly by the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edges {
     /// What the wall clock showed when the monotonic clock was `at`.
@@ -23,7 +23,8 @@ impl Edges {
         Self { wall_ns, at, clock, slot_ns }
     }
 
-    /// Returns the number of the slot that an instant lies in, and how many nanoseconds of it are over.
+    /// Returns the number of the slot that an instant lies in, and how many nanoseconds of it are
+    /// over.
     pub(super) fn place(&self, at: Instant) -> (u64, u64) {
         (self.wall(at) / self.slot_ns, self.wall(at) % self.slot_ns)
     }
@@ -39,7 +40,8 @@ impl Edges {
         self.wall_ns.saturating_add(at.since(self.at).as_nanos())
     }
 
-    /// Returns by how much the wall clock was set since, if by a slot or more: then new edges are due.
+    /// Returns by how much the wall clock was set since, if by a slot or more: then new edges are
+    /// due.
     pub(super) fn set_by(&self) -> Option<Duration> {
         let step = WallClock::measure().step_since(self.clock);
         (step.as_nanos() >= self.slot_ns).then_some(step)

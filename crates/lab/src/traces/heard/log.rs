@@ -97,8 +97,8 @@ impl LogFile {
         }
     }
 
-    /// Returns the file itself, to put on the disk what was flushed without keeping writers waiting; none where the
-    /// process may open no more files.
+    /// Returns the file itself, to put on the disk what was flushed without keeping writers
+    /// waiting; none where the process may open no more files.
     pub(super) fn to_sync(&self) -> Option<File> {
         self.file.get_ref().try_clone().ok()
     }

@@ -1,7 +1,7 @@
 //! A slot matrix of the logs of several nodes.
 //!
-//! A transmitter's own log says in which slots it has sent: what others claim to have heard of it beside these is not
-//! believed. Without that log everything that was heard of it is.
+//! A transmitter's own log says in which slots it has sent: what others claim to have heard of it
+//! beside these is not believed. Without that log everything that was heard of it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ struct Sender {
     heard: Option<(u64, u64)>,
 }
 
-/// Makes a matrix of logs: a row for each transmitter and each other node that kept a log. Returns notes of what
-/// was left out and taken for granted as well.
+/// Makes a matrix of logs: a row for each transmitter and each other node that kept a log. Returns
+/// notes of what was left out and taken for granted as well.
 ///
 /// # Errors
 /// Logs that lie too far apart, no frame at all, more than a matrix holds.
@@ -109,8 +109,8 @@ fn senders(heard: &Heard) -> BTreeMap<&str, Sender> {
     senders
 }
 
-/// Leaves out transmitters that anybody can have made up: by their own logs they sent nothing, or they have none and
-/// nobody has heard them in the slots that count.
+/// Leaves out transmitters that anybody can have made up: by their own logs they sent nothing, or
+/// they have none and nobody has heard them in the slots that count.
 fn strangers(
     heard: &Heard,
     senders: &mut BTreeMap<&str, Sender>,
@@ -136,8 +136,8 @@ fn strangers(
     })
 }
 
-/// Returns the first slot and how many there are: from the first to the last that was sent, or where nobody has
-/// noted that, heard.
+/// Returns the first slot and how many there are: from the first to the last that was sent, or
+/// where nobody has noted that, heard.
 fn span(senders: &BTreeMap<&str, Sender>) -> Result<(u64, usize), String> {
     let is_noted = senders.values().any(|sender| !sender.sent.is_empty());
     let counts = |sender: &&Sender| !is_noted || !sender.sent.is_empty();
@@ -173,8 +173,8 @@ fn silences(senders: &BTreeMap<&str, Sender>, length: usize) -> Vec<String> {
     senders.iter().filter_map(silence).collect()
 }
 
-/// Compares the clocks of transmitters as each node has heard them: of two that agree, frames of one slot come
-/// within a slot.
+/// Compares the clocks of transmitters as each node has heard them: of two that agree, frames of
+/// one slot come within a slot.
 fn clocks(heard: &Heard, senders: &BTreeMap<&str, Sender>) -> Option<String> {
     let slot_s = heard.slot_ns as f64 / 1e9;
     let mut nodes: BTreeMap<&str, Vec<(&Pair, &Frames)>> = BTreeMap::new();
@@ -242,7 +242,8 @@ mod tests {
     fn what_nobody_has_sent_is_not_believed() {
         let mut lines = sent("m1", 10..14);
         lines.remove(2);
-        // Forged: before all, in the gap, far behind. Not forged: what lay in the memory of a node that lost its power.
+        // Forged: before all, in the gap, far behind. Not forged: what lay in the memory of a node
+        // that lost its power.
         lines.extend([
             (false, "r1", "m1", 3),
             (false, "r1", "m1", 12),

@@ -1,5 +1,5 @@
-//! `fulmar-lab trace record`: broadcasts in slots on a radio, and writes down what is heard of others
-//! [FlowCode §IV].
+//! `fulmar-lab trace record`: broadcasts in slots on a radio, and writes down what is heard of
+//! others [FlowCode §IV].
 //!
 //! Both sides run it: transmitters with `--send`, and everybody listens.
 //!
@@ -7,8 +7,8 @@
 //! edge of a slot → Frame (sender, number of the slot) → broadcast ~~~ → Ears → log: sender, number, time, place
 //! logs → reading → matrix
 //! ```
-//! A frame's place is the number of the slot in which its transmitter sent it, so receivers need no clocks. Those of
-//! transmitters must agree to within a slot, as NTP and GPS make them.
+//! A frame's place is the number of the slot in which its transmitter sent it, so receivers need no
+//! clocks. Those of transmitters must agree to within a slot, as NTP and GPS make them.
 
 mod ears;
 mod edges;
@@ -88,8 +88,8 @@ pub(crate) struct RecordArgs {
     /// UDP port; all nodes have the same.
     #[arg(long, default_value_t = 47_470, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// Hand frames to the interface so many slots ahead: for interfaces with slots of their own, as emulated ones, so
-    /// that none of these passes idle when this machine is late.
+    /// Hand frames to the interface so many slots ahead: for interfaces with slots of their own, as
+    /// emulated ones, so that none of these passes idle when this machine is late.
     #[arg(long, default_value_t = 0, value_name = "SLOTS", value_parser = clap::value_parser!(u64).range(..=16))]
     ahead: u64,
     /// How long to record; without it, until Ctrl-C.
@@ -109,7 +109,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<(), Failure> {
     record(args, slot_ns).map_err(Failure::Failed)
 }
 
-/// Hears the bytes as a datagram, reads them as a log, and makes a matrix where that is not too long for a fuzzer.
+/// Hears the bytes as a datagram, reads them as a log, and makes a matrix where that is not too
+/// long for a fuzzer.
 ///
 /// # Errors
 /// As of [`Heard::read`].

@@ -1,4 +1,5 @@
-//! A node while it records: one thread that broadcasts, one that listens, one that follows where the node is.
+//! A node while it records: one thread that broadcasts, one that listens, one that follows where
+//! the node is.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -77,7 +78,8 @@ impl<'a> Node<'a> {
         Self { name, slot_ns, radio, ahead, state, over }
     }
 
-    /// Broadcasts one frame in each slot, or so many slots ahead of it as is asked for, as early as the machine lets us.
+    /// Broadcasts one frame in each slot, or so many slots ahead of it as is asked for, as early as
+    /// the machine lets us.
     pub(super) fn send(&self) {
         let mut begun = self.begin();
         while !self.is_over() {
@@ -156,7 +158,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Puts on the disk what was written, and opens the radio again where it was plugged out and in.
+    /// Puts on the disk what was written, and opens the radio again where it was plugged out and
+    /// in.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -297,7 +300,8 @@ impl State {
     }
 }
 
-/// Says how many frames were heard of each transmitter: of a few that were heard most, as strangers may make up many.
+/// Says how many frames were heard of each transmitter: of a few that were heard most, as strangers
+/// may make up many.
 fn most(mut heard: Vec<(String, u64)>) -> String {
     heard.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), name.clone()));
     let rest = heard.split_off(heard.len().min(TOLD));
@@ -317,7 +321,8 @@ fn rest(error: &io::Error) {
     }
 }
 
-/// Returns a number that tells this start from others: random, or of the clock where there is no randomness.
+/// Returns a number that tells this start from others: random, or of the clock where there is no
+/// randomness.
 fn boot_number() -> u64 {
     let Ok(seed) = sys::entropy::seed() else { return sys::wall_clock::realtime_nanos() };
     seed.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))

@@ -8,11 +8,14 @@ use sys::interfaces::{self, Interface};
 
 use super::node::PATIENCE;
 
-/// What a frame takes of the memory of a socket, in bytes; the kernel counts twice of what it is told.
+/// What a frame takes of the memory of a socket, in bytes; the kernel counts twice of what it is
+/// told.
 const FRAME_MEMORY: usize = 2_304 / 2;
-/// How many frames there is room for beside those that wait on purpose: one that leaves, and the next one.
+/// How many frames there is room for beside those that wait on purpose: one that leaves, and the
+/// next one.
 const WAITING: usize = 2;
-/// Bytes that may come in while the process does not run: a second of sixteen transmitters at 1 Mbit/s.
+/// Bytes that may come in while the process does not run: a second of sixteen transmitters at 1
+/// Mbit/s.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// A socket on the radio's interface.
@@ -44,7 +47,8 @@ pub(super) fn open(interface: &str, port: u16, ahead: u64) -> Result<Radio, Stri
     open_found(found, port, ahead)
 }
 
-/// Opens the radio again if its interface is another than before; `None` while it is the same, or away.
+/// Opens the radio again if its interface is another than before; `None` while it is the same, or
+/// away.
 ///
 /// # Errors
 /// As of [`open`].

@@ -1,4 +1,5 @@
-//! The logs of `trace record`, read line by line: hours of a flight are larger than one would hold as text.
+//! The logs of `trace record`, read line by line: hours of a flight are larger than one would hold
+//! as text.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read as _};
@@ -6,7 +7,8 @@ use std::io::{BufRead, Read as _};
 use super::frame::is_name;
 use super::log::LOG_HEADER;
 
-/// The most frames that are held, eight bytes each: of four transmitters and four receivers six hours.
+/// The most frames that are held, eight bytes each: of four transmitters and four receivers six
+/// hours.
 const FRAMES_MAX: usize = 1 << 25;
 /// The most pairs of node and transmitter: those of 64 nodes.
 const PAIRS_MAX: usize = 64 * 64;
@@ -47,7 +49,8 @@ pub(crate) struct Frames {
     pub(crate) to_s: f64,
     /// How many have a position.
     pub(crate) placed: usize,
-    /// The least time from a slot's beginning on its sender's clock until the frame was written down on ours.
+    /// The least time from a slot's beginning on its sender's clock until the frame was written
+    /// down on ours.
     pub(crate) lag_s: f64,
 }
 
@@ -58,7 +61,8 @@ pub(crate) fn is_log(text: &str) -> bool {
 }
 
 impl Heard {
-    /// Adds a log. A last line that is cut short, as a node leaves it that lost its power, is left out.
+    /// Adds a log. A last line that is cut short, as a node leaves it that lost its power, is left
+    /// out.
     ///
     /// # Errors
     /// With file and line: what is wrong.

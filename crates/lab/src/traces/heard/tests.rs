@@ -1,4 +1,5 @@
-//! Recorded, converted, emulated, recorded: in virtual time, over the model that the emulator runs in real time.
+//! Recorded, converted, emulated, recorded: in virtual time, over the model that the emulator runs
+//! in real time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ fn flight(seed: u64) -> SlotMatrix {
     SlotMatrix::new(SLOT, rows).unwrap()
 }
 
-/// Flies a matrix: each mast sends in its slots, `late` after their edges, and all nodes write their logs.
+/// Flies a matrix: each mast sends in its slots, `late` after their edges, and all nodes write
+/// their logs.
 fn flown(flight: &SlotMatrix, sends: impl Fn(usize, u64) -> bool, late: Duration) -> Vec<String> {
     let scene = "[[radio]]\nname = \"air\"\nhosts = [\"m1\", \"m2\", \"m3\", \"m4\", \"r1\", \"r2\", \"r3\", \
                  \"r4\"]\nmatrix = { file = \"flight.slots\" }\n";

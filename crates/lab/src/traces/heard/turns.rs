@@ -5,9 +5,9 @@
 //! sent, two ahead            5 6 7  8     9    10    11           (here 5 begins: it and those ahead leave at once)
 //! slots of the interface    |  5  |  6  |  7  |  8  |  9  |      each takes the frame that has waited longest
 //! ```
-//! An interface that has slots of its own takes a frame in each of them as long as one waits. So that frame and slot lie
-//! equally far apart on all machines and for good, frames that are sent ahead begin at an edge, and after a slot that may
-//! have passed idle they begin again.
+//! An interface that has slots of its own takes a frame in each of them as long as one waits. So
+//! that frame and slot lie equally far apart on all machines and for good, frames that are sent
+//! ahead begin at an edge, and after a slot that may have passed idle they begin again.
 
 /// What is sent ahead begins in so small a part of a slot.
 const EARLY: u64 = 8;
@@ -39,8 +39,9 @@ impl Turns {
         self.next().saturating_sub(self.ahead).max(self.first)
     }
 
-    /// Passes over slots in which nothing can be sent any more, as it is slot `at` already and `into_ns` of it are over;
-    /// returns how many these are. A slot that is over is not made up for, as a slot carries one frame.
+    /// Passes over slots in which nothing can be sent any more, as it is slot `at` already and
+    /// `into_ns` of it are over; returns how many these are. A slot that is over is not made up
+    /// for, as a slot carries one frame.
     pub(super) fn miss(&mut self, at: u64, into_ns: u64) -> u64 {
         let next = self.next();
         if self.ahead == 0 {
@@ -48,7 +49,8 @@ impl Turns {
             self.last += missed;
             return missed;
         }
-        // A slot that has begun may have passed idle already, and what begins late lies elsewhere in it.
+        // A slot that has begun may have passed idle already, and what begins late lies elsewhere
+        // in it.
         let begins = next == self.first && into_ns < self.slot_ns / EARLY;
         if at < next || at == next && begins {
             return 0;
@@ -77,8 +79,9 @@ mod tests {
 
     const SLOT: u64 = 1_000;
 
-    /// Sends for 2,000 slots from a machine that wakes up late, over an interface whose slots begin `phase` after those of
-    /// the clock; returns by how much the slots of interface and frame differ, for each frame.
+    /// Sends for 2,000 slots from a machine that wakes up late, over an interface whose slots begin
+    /// `phase` after those of the clock; returns by how much the slots of interface and frame
+    /// differ, for each frame.
     fn flown(seed: u64, ahead: u64, phase: u64) -> Vec<i64> {
         let mut rng = Rng::stream(seed, "turns");
         let mut below = |most: u64| (rng.unit() * most as f64) as u64;

@@ -55,7 +55,8 @@ pub(crate) struct PredictArgs {
     /// Acknowledgements pass up to so long before and after a packet that was heard.
     #[arg(long, default_value_t = 1_000.0, value_name = "MS", value_parser = positive)]
     region_ms: f64,
-    /// Packets that may wait for the slots of a pair, if not 50; over the code the tunnel's own queue says it.
+    /// Packets that may wait for the slots of a pair, if not 50; over the code the tunnel's own
+    /// queue says it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     queue: Option<u32>,
     /// Print one JSON object instead of a table.

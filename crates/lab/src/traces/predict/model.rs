@@ -1,5 +1,5 @@
-//! Plays a recording to a TCP in virtual time: over an ideal coded link, and over one of its pairs with repeats by the radio
-//! and, while TCP is silent, by a shim below it.
+//! Plays a recording to a TCP in virtual time: over an ideal coded link, and over one of its pairs
+//! with repeats by the radio and, while TCP is silent, by a shim below it.
 //!
 //! ```text
 //! sender → queue → slot: as many packets as it lets through → delay → receiver
@@ -70,7 +70,8 @@ pub(crate) fn best(matrix: &SlotMatrix) -> Option<&SlotRow> {
     matrix.rows().iter().rev().max_by_key(|row| heard(row))
 }
 
-/// Tells in which slots small packets pass: those at most `reach` from one in which anything was heard.
+/// Tells in which slots small packets pass: those at most `reach` from one in which anything was
+/// heard.
 pub(super) fn regions(heard: &[u16], slot: Duration, reach: Duration) -> Vec<bool> {
     let reach = usize::try_from(reach.as_nanos() / slot.as_nanos()).unwrap_or(usize::MAX);
     let mut connected = vec![false; heard.len()];
@@ -96,7 +97,8 @@ struct Play {
     /// Below the sender, over a pair.
     retry: Option<LowRateRetry>,
     receiver: Receiver,
-    /// Packets that each slot lets through, those of a slot before the recording, and where small ones pass.
+    /// Packets that each slot lets through, those of a slot before the recording, and where small
+    /// ones pass.
     counts: Vec<u16>,
     calm: u16,
     connected: Vec<bool>,
@@ -142,7 +144,8 @@ impl Play {
         play
     }
 
-    /// Lets a slot pass, of the recording or before it; returns how many bytes have been delivered by its end.
+    /// Lets a slot pass, of the recording or before it; returns how many bytes have been delivered
+    /// by its end.
     fn slot(&mut self, slot: Option<usize>) -> u64 {
         let connected = slot.is_none_or(|slot| self.connected[slot]);
         let through = slot.map_or(self.calm, |slot| self.counts[slot]);

@@ -1,7 +1,8 @@
 //! Which parts of a recording are passes, and what each of them had.
 //!
-//! As a table of positions says: rows of one region that follow each other. Without one a pass is a stretch with nothing
-//! heard for some seconds before and after it. Its seconds are counted from its beginning, as those of `synth` are.
+//! As a table of positions says: rows of one region that follow each other. Without one a pass is a
+//! stretch with nothing heard for some seconds before and after it. Its seconds are counted from
+//! its beginning, as those of `synth` are.
 
 use netem::{SlotMatrix, Table};
 use serde::Serialize;
@@ -87,7 +88,8 @@ impl Positions {
     }
 }
 
-/// Returns the stretches in which packets were heard, with `gap` slots of silence between them at least.
+/// Returns the stretches in which packets were heard, with `gap` slots of silence between them at
+/// least.
 pub(crate) fn stretches(heard: &[u16], gap: usize) -> Vec<Stretch> {
     let mut all: Vec<Stretch> = Vec::new();
     for (slot, _) in heard.iter().enumerate().filter(|(_, count)| **count > 0) {

@@ -16,7 +16,8 @@ pub(super) enum Waiting {
     Radio { packets: VecDeque<Vec<u8>>, most: usize },
 }
 
-/// What a way of slots carries, as its tunnel finds it out: what went through in the last second of a region.
+/// What a way of slots carries, as its tunnel finds it out: what went through in the last second of
+/// a region.
 #[derive(Debug)]
 pub(super) struct Way {
     slot: Duration,

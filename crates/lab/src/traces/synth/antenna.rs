@@ -3,8 +3,8 @@
 //! ```text
 //! gain(direction) = gain + along(θ) + around(φ)   dB; θ: from the axis, φ: clockwise about it, from the front
 //! ```
-//! A vertical antenna's axis points up and its front ahead: north on the ground, to the nose aboard. It is turned about its
-//! axis first, and then tilted toward a direction.
+//! A vertical antenna's axis points up and its front ahead: north on the ground, to the nose
+//! aboard. It is turned about its axis first, and then tilted toward a direction.
 
 use core::f64::consts::{PI, TAU};
 
@@ -68,7 +68,8 @@ impl Mount {
         Self { antenna, axes: [front, right, [0.0, 0.0, 1.0]].map(tilted) }
     }
 
-    /// Returns the gain in a direction of the frame of what it is mounted on, dB; the direction has length 1.
+    /// Returns the gain in a direction of the frame of what it is mounted on, dB; the direction has
+    /// length 1.
     pub(crate) fn gain_db(&self, direction: Vector) -> f64 {
         let [ahead, right, up] = self.axes.map(|axis| dot(axis, direction));
         self.antenna.gain(up.clamp(-1.0, 1.0).acos(), right.atan2(ahead))

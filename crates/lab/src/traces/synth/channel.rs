@@ -8,12 +8,13 @@
 //! BER   = ½·e^(−E_b/N_0), E_b/N_0 = 11·SINR  differential BPSK, spread by 11 chips: 1 Mbit/s DSSS
 //! f     = 1 − (1 − BER)^L                    L: bits of a frame on the air
 //! ```
-//! All radios of the sending side send in every slot. A receiver takes at most one frame in a slot: the strongest, when it is `capture_db`
-//! above all others together, with probability 1 − f. In an aircraft at twice the speed everything fades twice as fast:
-//! the time of coherence is D over the speed.
+//! All radios of the sending side send in every slot. A receiver takes at most one frame in a slot:
+//! the strongest, when it is `capture_db` above all others together, with probability 1 − f. In an
+//! aircraft at twice the speed everything fades twice as fast: the time of coherence is D over the
+//! speed.
 //!
-//! Each pair, and each receiver, draws from a stream of the seed of its own: without the other transmitters a pair fades
-//! as it does among them.
+//! Each pair, and each receiver, draws from a stream of the seed of its own: without the other
+//! transmitters a pair fades as it does among them.
 
 use std::sync::Arc;
 
@@ -223,7 +224,8 @@ mod tests {
             rice_k_db: 0.0,
             coherence_m: 2.0,
         };
-        // Correlation of the power over 2 m, in steps of 0.2 m and of 0.05 m: that of a slower aircraft.
+        // Correlation of the power over 2 m, in steps of 0.2 m and of 0.05 m: that of a slower
+        // aircraft.
         for (step_m, apart) in [(0.2, 10), (0.05, 40)] {
             let mut fade = Fade::new(&air, Rng::new(3));
             let powers: Vec<f64> = (0..400_000).map(|_| fade.advance(step_m)).collect();

@@ -204,7 +204,8 @@ impl Flown {
         })
     }
 
-    /// Returns the matrix of each transmitter alone, and of the pair that hears most of all of them.
+    /// Returns the matrix of each transmitter alone, and of the pair that hears most of all of
+    /// them.
     pub(crate) fn best_alone(&self, way: Way) -> (SlotMatrix, String, String) {
         let senders = match way {
             Way::Up => self.flight.transmitters.len(),

@@ -1,11 +1,12 @@
-//! Flies a course: where the aircraft is in each slot, which way its nose points, and how fast it goes over ground.
+//! Flies a course: where the aircraft is in each slot, which way its nose points, and how fast it
+//! goes over ground.
 //!
 //! ```text
 //! s = w·u + √(V² − (w·r)²)     speed over ground; V: airspeed, w: wind, u: along the leg, r: to its right
 //! ```
-//! The nose points into the wind as far as it takes to stay on the leg. Turns take no time: a corner that matters is flown
-//! by more waypoints. Gusts and the distance from the leg are processes that forget themselves after [`GUST_S`] and
-//! [`STRAY_M`].
+//! The nose points into the wind as far as it takes to stay on the leg. Turns take no time: a
+//! corner that matters is flown by more waypoints. Gusts and the distance from the leg are
+//! processes that forget themselves after [`GUST_S`] and [`STRAY_M`].
 
 use units::Rng;
 
@@ -109,7 +110,8 @@ impl Course {
         Ok(fixes)
     }
 
-    /// Returns where the nose points and how fast the aircraft goes over ground along a bearing, radians of a compass and m/s.
+    /// Returns where the nose points and how fast the aircraft goes over ground along a bearing,
+    /// radians of a compass and m/s.
     fn speed(&self, bearing: f64, gust: f64) -> (f64, f64) {
         let airspeed = self.airspeed_mps;
         let most = (WIND_SHARE_MAX * airspeed).max(self.wind.speed_mps);

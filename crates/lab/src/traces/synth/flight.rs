@@ -1,7 +1,9 @@
-//! Reads a flight file: where the aircraft flies, who sends, who receives, and what the air is like.
+//! Reads a flight file: where the aircraft flies, who sends, who receives, and what the air is
+//! like.
 //!
-//! Not what becomes of it: the course is flown in `course.rs`, the channel is in `channel.rs`. Directions are degrees of a
-//! compass: 0 is north, 90 east. Every mistake of a file is told, with its line and key.
+//! Not what becomes of it: the course is flown in `course.rs`, the channel is in `channel.rs`.
+//! Directions are degrees of a compass: 0 is north, 90 east. Every mistake of a file is told, with
+//! its line and key.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +59,8 @@ pub(crate) struct Air {
     pub(crate) capture_db: f64,
     /// Power of the steady part of the signal over that of the scattered one, dB.
     pub(crate) rice_k_db: f64,
-    /// How far the aircraft flies until the scattered part has fallen to 1/e of its correlation, metres.
+    /// How far the aircraft flies until the scattered part has fallen to 1/e of its correlation,
+    /// metres.
     pub(crate) coherence_m: f64,
 }
 

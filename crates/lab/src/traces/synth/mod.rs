@@ -9,7 +9,8 @@
 //! *Deviations from the paper* (its traces were never published)
 //! 1. Transmitters share one clock of slots; in the field each sent at its own time.
 //! 2. A frame fades as a whole; the paper's radios moved 0.25 m during a frame.
-//! 3. The aircraft does not bank, and its airspeed is even; wind, gusts and distance from the course vary.
+//! 3. The aircraft does not bank, and its airspeed is even; wind, gusts and distance from the
+//!    course vary.
 
 mod antenna;
 mod channel;

@@ -1,7 +1,9 @@
-//! What a flight could have carried: the achievable goodput and range of each pass of a region [FlowCode §V].
+//! What a flight could have carried: the achievable goodput and range of each pass of a region
+//! [FlowCode §V].
 //!
 //! ```text
-//! achievable = payload of the distinct (transmitter, slot) pairs that any receiver heard ÷ the seconds in which any was
+//! achievable = payload of the distinct (transmitter, slot) pairs that any receiver heard ÷ the
+//!              seconds in which any was
 //! range      = way over ground in those seconds
 //! ```
 //! A pass is a stretch of legs of one region; its seconds are counted from its beginning.
@@ -41,7 +43,8 @@ pub(crate) struct Row {
     pub(crate) range_m_sd: Option<f64>,
 }
 
-/// Returns how many different packets were heard in each slot: one for each transmitter that anybody heard.
+/// Returns how many different packets were heard in each slot: one for each transmitter that
+/// anybody heard.
 pub(crate) fn heard(matrix: &SlotMatrix) -> Vec<u16> {
     let mut counts = vec![0; matrix.slots()];
     let mut senders: Vec<&str> = Vec::new();
@@ -107,7 +110,8 @@ pub(crate) fn rows(passes: &[Pass]) -> Vec<Row> {
     rows
 }
 
-/// Returns time and way of the seconds in which there was anything, and how much in all; the first slot begins one.
+/// Returns time and way of the seconds in which there was anything, and how much in all; the first
+/// slot begins one.
 pub(crate) fn sums<T: Copy + Into<u64>>(
     course: &[Fix],
     heard: &[T],

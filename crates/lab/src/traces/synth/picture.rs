@@ -1,4 +1,5 @@
-//! The picture of a flight and its table of positions: where the aircraft was, second by second, and what was heard there.
+//! The picture of a flight and its table of positions: where the aircraft was, second by second,
+//! and what was heard there.
 
 use std::fmt::Write as _;
 

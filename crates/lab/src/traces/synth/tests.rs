@@ -205,8 +205,8 @@ fn flights_that_fuzzing_begins_with_can_be_flown() {
     assert!(flown.count() >= 3);
 }
 
-/// Table I of the paper: what was achievable, in Mbit/s and metres [FlowCode §V]; and what the frozen circuit has
-/// with seed 1.
+/// Table I of the paper: what was achievable, in Mbit/s and metres [FlowCode §V]; and what the
+/// frozen circuit has with seed 1.
 const TABLE_1: [(&str, &str, [f64; 2], [f64; 2]); 4] = [
     ("4 × 4", "A", [0.74, 748.99], [0.7293, 764.1]),
     ("4 × 4", "B", [0.77, 697.17], [0.7466, 678.4]),

@@ -1,4 +1,5 @@
-//! Lanes that message delivery carries: all frames of a source that signs [specs/delivery.md §2] (rule 5).
+//! Lanes that message delivery carries: all frames of a source that signs [specs/delivery.md §2]
+//! (rule 5).
 //!
 //! ```text
 //! bulk, telemetry, plain  → message delivery alone
@@ -6,7 +7,8 @@
 //! ```
 //! Both ways give a message the same number of the same lane, and the receiver puts them in one
 //! order. So a gap in the lane lasts as long as message delivery takes to recover one message,
-//! whatever was lost; and a command that overtook bulk waits for it a moment, and no longer than `inbox.rs` says.
+//! whatever was lost; and a command that overtook bulk waits for it a moment, and no longer than
+//! `inbox.rs` says.
 
 use units::Instant;
 
@@ -21,8 +23,9 @@ use crate::select::Tier;
 use crate::wire::Frame;
 
 impl Outbox {
-    /// Takes a message of a sequenced lane in, and writes what message delivery is to carry of it to
-    /// `carried`. Only what is control is kept here, and gets an id and an outcome if it is reliable.
+    /// Takes a message of a sequenced lane in, and writes what message delivery is to carry of it
+    /// to `carried`. Only what is control is kept here, and gets an id and an outcome if it is
+    /// reliable.
     ///
     /// # Errors
     /// As [`Outbox::submit_late`]; nothing was kept then.

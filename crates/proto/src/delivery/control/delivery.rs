@@ -21,8 +21,8 @@ use crate::select::{Reliability, Tier};
 use crate::status::SessionStatus;
 use crate::wire::{self, CONTROL_OVERHEAD, ControlFrame, Frame};
 
-/// Plans are told at most this often what is known of the paths, beside their changes: what an acknowledgement changes
-/// is less than this.
+/// Plans are told at most this often what is known of the paths, beside their changes: what an
+/// acknowledgement changes is less than this.
 const REFRESH: Duration = Duration::from_millis(5);
 /// Bytes of the headers of a datagram and of the frame of a message.
 const HEADERS: usize = limits::IP_AND_UDP as usize + CONTROL_OVERHEAD;

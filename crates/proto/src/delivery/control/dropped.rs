@@ -1,8 +1,8 @@
 //! What came in and was not passed on: too late, or behind a newer message of its lane.
 //!
 //! An acknowledgement says that a packet came in, not what became of its messages. So the list goes
-//! ahead of every acknowledgement until the sender has it [specs/delivery.md §4] (rule 8): then what is
-//! acknowledged and was not listed was passed on, and nobody has to guess.
+//! ahead of every acknowledgement until the sender has it [specs/delivery.md §4] (rule 8): then
+//! what is acknowledged and was not listed was passed on, and nobody has to guess.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,8 @@ impl Dropped {
         }
     }
 
-    /// Returns the list, in at most `room` bytes, and the count for [`Dropped::on_told`]; none where it
-    /// is empty. What does not fit are the lowest numbers.
+    /// Returns the list, in at most `room` bytes, and the count for [`Dropped::on_told`]; none
+    /// where it is empty. What does not fit are the lowest numbers.
     pub(super) fn frame(&self, room: usize) -> Option<(DroppedFrame, u64)> {
         let mut descending = self.numbers.keys().rev().copied().peekable();
         let ranges = std::iter::from_fn(|| {

@@ -1,7 +1,9 @@
-//! The receiver's half of control delivery: the first copy wins, order is restored, stale is dropped.
+//! The receiver's half of control delivery: the first copy wins, order is restored, stale is
+//! dropped.
 //!
-//! Nothing here answers the peer: acknowledgements are of packets (`recovery/`). The session fetches
-//! what is ready after every call; a frame makes at most [`limits::HELD_MESSAGES`] + 1 ready.
+//! Nothing here answers the peer: acknowledgements are of packets (`recovery/`). The session
+//! fetches what is ready after every call; a frame makes at most [`limits::HELD_MESSAGES`] + 1
+//! ready.
 //!
 //! ```text
 //! number seen before, or older than the window  → duplicate    [ConClone §3.3.2]
@@ -34,9 +36,9 @@ const RELEASE_AHEAD: Duration = Duration::from_millis(5);
 /// Beyond this age message delivery brings nothing of a lane any more.
 pub(super) const CARRIED_LIFE: Duration = Policy::TRANSACTIONAL.ttl;
 
-/// How long a command or a set-point waits for what message delivery carries: 200 ms, unless a probe timeout
-/// is longer. The first deadline of a ground station for an answer is 250 ms; and where a queue makes probe
-/// timeouts long, what is behind it is given up.
+/// How long a command or a set-point waits for what message delivery carries: 200 ms, unless a
+/// probe timeout is longer. The first deadline of a ground station for an answer is 250 ms; and
+/// where a queue makes probe timeouts long, what is behind it is given up.
 const CARRIED_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Says what became of a copy, for counting.
@@ -243,8 +245,8 @@ impl Inbox {
         reception
     }
 
-    /// Takes in a message of an ordered lane; `wait` is how long it waits for an earlier one if message
-    /// delivery has carried it.
+    /// Takes in a message of an ordered lane; `wait` is how long it waits for an earlier one if
+    /// message delivery has carried it.
     fn handle_ordered(
         &mut self,
         now: Instant,
@@ -279,8 +281,9 @@ impl Inbox {
     }
 
     /// Returns how long a copy waits for earlier messages of its sequenced lane. Where message
-    /// delivery may bring those, it is given time for more than one attempt, and all the time there is
-    /// before what nobody acts upon. A copy may come before the first message of its lane that is so brought.
+    /// delivery may bring those, it is given time for more than one attempt, and all the time there
+    /// is before what nobody acts upon. A copy may come before the first message of its lane that
+    /// is so brought.
     fn patience(&self, frame: &ControlFrame<'_>) -> Duration {
         let is_plain = self.lanes.get(&frame.lane).is_some_and(|lane| lane.is_plain);
         match (is_plain, frame.class) {

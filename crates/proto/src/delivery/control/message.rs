@@ -111,8 +111,8 @@ impl Message {
         self.policy().is_replicated()
     }
 
-    /// Notes a copy that leaves on `path`, and when one more is to follow it within the round; tells whether that one
-    /// now waits for another message's datagram.
+    /// Notes a copy that leaves on `path`, and when one more is to follow it within the round;
+    /// tells whether that one now waits for another message's datagram.
     pub(super) fn on_sent(&mut self, now: Instant, path: PathId, second: Option<Due>) -> bool {
         match self.flights.iter_mut().find(|flight| flight.path == path) {
             Some(flight) => (flight.copies, flight.sent_at) = (flight.copies + 1, now),

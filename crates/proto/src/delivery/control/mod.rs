@@ -2,7 +2,8 @@
 //!
 //! [`Outbox`] is the sender's half, [`Inbox`] the receiver's. Neither sees datagrams, keys or
 //! sockets: the session polls the one when a path has room and hands the other what was opened.
-//! Packets that are sent once on one path are `delivery/datagram/`. The rules are specs/delivery.md.
+//! Packets that are sent once on one path are `delivery/datagram/`. The rules are
+//! specs/delivery.md.
 
 mod carried;
 mod delivery;
@@ -73,14 +74,14 @@ pub(crate) struct ControlPath {
     pub(crate) cost: Cost,
     /// What it may carry.
     pub(crate) carries: Carries,
-    /// True while it is a backup to which nothing calls control: it gets a copy only where a plan names it because
-    /// a target cannot be reached without.
+    /// True while it is a backup to which nothing calls control: it gets a copy only where a plan
+    /// names it because a target cannot be reached without.
     pub(crate) backup: bool,
 }
 
 impl ControlPath {
-    /// Tells whether copies of this class go there as a matter of course. Whether other tiers than control
-    /// call for a backup is found out when the path has room.
+    /// Tells whether copies of this class go there as a matter of course. Whether other tiers than
+    /// control call for a backup is found out when the path has room.
     pub(crate) fn takes(&self, class: Class) -> bool {
         let tier = class.tier();
         self.carries.has(tier) && !(self.backup && tier == Tier::Control)

@@ -40,8 +40,8 @@ const LATE: Duration = Duration::from_millis(200);
 /// The shortest time to wait for the answer to a message that has expired.
 const FIRST_ANSWER: Duration = Duration::from_millis(10);
 
-/// The longest time to wait for the answer to a message that has expired, whatever the round-trip time
-/// seems to be: an application that asks again does not wait either.
+/// The longest time to wait for the answer to a message that has expired, whatever the round-trip
+/// time seems to be: an application that asks again does not wait either.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// Says why a message was refused.
@@ -58,8 +58,8 @@ pub(crate) struct OutboxCounters {
     pub(crate) copies_sent: u64,
     /// Acknowledged, and not said to have been dropped.
     pub(crate) delivered: u64,
-    /// Not acknowledged within their time to live, or dropped there; for unreliable ones also: not sent,
-    /// or lost.
+    /// Not acknowledged within their time to live, or dropped there; for unreliable ones also: not
+    /// sent, or lost.
     pub(crate) expired: u64,
     /// Replaced by a newer one before they were acknowledged.
     pub(crate) superseded: u64,
@@ -151,8 +151,8 @@ impl Outbox {
         }
     }
 
-    /// Takes over what is known now of paths that are the same as before: for plans, which look at them with every
-    /// message.
+    /// Takes over what is known now of paths that are the same as before: for plans, which look at
+    /// them with every message.
     pub(crate) fn refresh_paths(&mut self, paths: &[ControlPath], probe: Duration) {
         self.probe = probe;
         self.pending.refresh(paths);
@@ -188,11 +188,12 @@ impl Outbox {
         self.submit_late((now, now), submission)
     }
 
-    /// Takes a message in, perhaps one that came a while ago: its time to live counts from then. Reliable ones get an id and,
-    /// later, exactly one outcome.
+    /// Takes a message in, perhaps one that came a while ago: its time to live counts from then.
+    /// Reliable ones get an id and, later, exactly one outcome.
     ///
     /// # Errors
-    /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was kept then.
+    /// [`Rejected::Busy`] when a bound is reached [specs/delivery.md §3] (rule 11); nothing was
+    /// kept then.
     pub(crate) fn submit_late(
         &mut self,
         (now, came): (Instant, Instant),
@@ -239,12 +240,14 @@ impl Outbox {
         self.pending.has_rides(path)
     }
 
-    /// Returns true when a message of one of these tiers, none of them control's, waits for the path.
+    /// Returns true when a message of one of these tiers, none of them control's, waits for the
+    /// path.
     pub(crate) fn wants_others(&self, path: PathId, tiers: impl IntoIterator<Item = Tier>) -> bool {
         self.others > 0 && tiers.into_iter().any(|tier| self.wants(path, tier))
     }
 
-    /// Tells whether a message that is under way nowhere has waited for so long that it is late for every autopilot.
+    /// Tells whether a message that is under way nowhere has waited for so long that it is late for
+    /// every autopilot.
     pub(crate) fn is_behind(&self, now: Instant, path: PathId, tier: Tier) -> bool {
         let usable = self.pending.usable();
         let is_late = |seq| {
@@ -289,7 +292,8 @@ impl Outbox {
             Some(message) if message.policy().newest_counts() => room.newest,
             _ => room.fresh,
         };
-        // Where not all arrives in time, what is newest does: the oldest would be too old when it comes.
+        // Where not all arrives in time, what is newest does: the oldest would be too old when it
+        // comes.
         let order = |seq| match messages.get(&seq) {
             Some(message) if behind && message.place.is_none() => Turn::Newest,
             _ => Turn::Oldest,
@@ -435,7 +439,8 @@ impl Outbox {
         self.floors.clear();
     }
 
-    /// Gives up every reliable message that has left: whether the peer has delivered it nobody knows any more.
+    /// Gives up every reliable message that has left: whether the peer has delivered it nobody
+    /// knows any more.
     pub(crate) fn give_up_sent(&mut self) {
         let is_open = |message: &Message| message.is_copied && message.policy().reliable;
         let sent = self.messages.iter().filter(|(_, message)| is_open(message));

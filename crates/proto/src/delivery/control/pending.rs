@@ -205,7 +205,8 @@ impl Pending {
         Some(entry.1)
     }
 
-    /// Lists the messages of which a copy of the tier waits for the path, the oldest of a class first.
+    /// Lists the messages of which a copy of the tier waits for the path, the oldest of a class
+    /// first.
     pub(super) fn oldest(&self, path: PathId, tier: Tier) -> impl Iterator<Item = u64> {
         let queue = self.paths.iter().find(move |queue| queue.path.id == path);
         queue
@@ -271,8 +272,8 @@ impl Pending {
     }
 }
 
-/// Tells whether a path is served from the shared queue. A backup may be called for by one tier and not by
-/// another: below control that is for the session to say.
+/// Tells whether a path is served from the shared queue. A backup may be called for by one tier and
+/// not by another: below control that is for the session to say.
 fn shares(queue: &PathQueue, best: Option<PathId>, tier: Tier) -> bool {
     queue.path.usable && (tier != Tier::Control || best == Some(queue.path.id))
 }
@@ -288,8 +289,8 @@ fn in_tier(queue: &BTreeSet<Entry>, tier: Tier) -> impl Iterator<Item = &Entry> 
     queue.range((first, 0)..).take_while(move |entry| entry.0.tier() == tier)
 }
 
-/// Returns the copy that goes next: the first class that has one that fits; in it the oldest of those that keep an order,
-/// then the newest of the others where that is their turn.
+/// Returns the copy that goes next: the first class that has one that fits; in it the oldest of
+/// those that keep an order, then the newest of the others where that is their turn.
 fn next_fitting(
     queue: &BTreeSet<Entry>,
     tier: Tier,

@@ -1,9 +1,11 @@
-//! The rounds of copies of the messages that the outbox keeps: when one begins, and what else brings a copy.
+//! The rounds of copies of the messages that the outbox keeps: when one begins, and what else
+//! brings a copy.
 //!
 //! ```text
 //! handed in │ all copies lost │ next round due │ a path silent or back  →  the message's policy in `plan/` is asked
 //! ```
-//! Which copies those are is the policy's affair; where a copy waits until its path has room, `pending.rs`'s.
+//! Which copies those are is the policy's affair; where a copy waits until its path has room,
+//! `pending.rs`'s.
 
 use units::Instant;
 
@@ -71,8 +73,8 @@ impl Outbox {
         }
     }
 
-    /// Starts the next round at once when no copy is under way, unless one waits for every working path:
-    /// a path where one waits may leave it to another that takes it sooner.
+    /// Starts the next round at once when no copy is under way, unless one waits for every working
+    /// path: a path where one waits may leave it to another that takes it sooner.
     pub(super) fn follow_up_loss(&mut self, now: Instant, seq: u64) {
         let Some(message) = self.messages.get(&seq) else { return };
         let entry = (message.rank, seq);

@@ -4,7 +4,8 @@
 //! the longest unused number gets a new name and goes on counting, so the receiver need not know.
 //!
 //! Messages of an in-order lane share one time to live: they expire in the order of the lane, and
-//! the receiver may take the end of one for the end of all before it [specs/delivery.md §4] (rule 5).
+//! the receiver may take the end of one for the end of all before it [specs/delivery.md §4] (rule
+//! 5).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,8 +19,8 @@ use crate::select::{LaneKey, Order, Policy};
 /// others), and the domain of the order.
 type Domain = (Order, Duration, LaneKey);
 
-/// How finely the ends of carried messages are remembered: a floor may lag so far behind, and a lane
-/// keeps so few entries.
+/// How finely the ends of carried messages are remembered: a floor may lag so far behind, and a
+/// lane keeps so few entries.
 const CARRIED_STEP: Duration = Duration::from_millis(20);
 
 /// All lanes of one direction of a session.

@@ -1,4 +1,5 @@
-//! What happened to each message of the outbox, kept until the session fetches it: for records of flights.
+//! What happened to each message of the outbox, kept until the session fetches it: for records of
+//! flights.
 //!
 //! Off unless the configuration asks for it, and then bounded: what nobody fetches is counted.
 
@@ -10,7 +11,8 @@ use super::Submission;
 use crate::event::{Outcome, Step, StepKind};
 use crate::recovery::Receipt;
 
-/// Steps that wait to be fetched, at most: those of 300 messages, more than one turn of a driver handles.
+/// Steps that wait to be fetched, at most: those of 300 messages, more than one turn of a driver
+/// handles.
 const UNREAD: usize = 2_048;
 
 /// The steps that wait.
@@ -44,7 +46,8 @@ impl Steps {
         self.note(now, message, || StepKind::Acked { path, sent_at, arrived });
     }
 
-    /// Notes an end, which comes with another step or with a timer: its time is that of the last step.
+    /// Notes an end, which comes with another step or with a timer: its time is that of the last
+    /// step.
     pub(super) fn on_ended(&mut self, message: u64, outcome: Outcome) {
         self.note(self.now, message, || StepKind::Ended(outcome));
     }

@@ -27,8 +27,8 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Starts with nothing sent and nothing received; bulk is dropped beyond `bulk_max_age`, and TCP's
-    /// packets wait for an earlier one no longer than `resequence_max`.
+    /// Starts with nothing sent and nothing received; bulk is dropped beyond `bulk_max_age`, and
+    /// TCP's packets wait for an earlier one no longer than `resequence_max`.
     pub(crate) fn new(bulk_max_age: Duration, resequence_max: Duration) -> Self {
         Self {
             telemetry: DatagramQueue::new(Policy::TELEMETRY.ttl, limits::TELEMETRY_BYTES),
@@ -144,7 +144,8 @@ impl Delivery for Datagrams {
     fn poll_delivery(&mut self) -> Option<Delivered> {
         let ready = self.resequencer.poll_delivery()?;
         let (channel, class, age, payload) = (ready.channel, ready.class, ready.age, ready.payload);
-        // A slow link brings what is older, and that is of use: what counts is how long it waits here.
+        // A slow link brings what is older, and that is of use: what counts is how long it waits
+        // here.
         let life = (class == Class::Telemetry).then_some(Policy::TELEMETRY.ttl);
         Some(Delivered { channel, class, stream: None, age, life, payload })
     }

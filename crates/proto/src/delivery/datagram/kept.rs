@@ -1,7 +1,7 @@
 //! The newest packets of TCP that grew old while no path worked: they leave when one is back.
 //!
-//! A TCP sends again after waits that double. When its last try before a link comes back is dropped, the
-//! next one is as far away as the outage was long [RFC 6298 §5.5].
+//! A TCP sends again after waits that double. When its last try before a link comes back is
+//! dropped, the next one is as far away as the outage was long [RFC 6298 §5.5].
 
 use std::collections::VecDeque;
 

@@ -8,10 +8,9 @@
 //! piece: what begins late on a thin link will not be whole
 //! ```
 //! Otherwise a link that carries half of a stream would bring the first half of each of its frames,
-//! and not one of them whole. Where paths lose much, packets are dropped one by one: they wait for the
-//! end of bursts, and frames lack pieces whatever is dropped here. A queue belongs to one tier (telemetry,
-//! bulk).
-//! Which path is served is not decided here [specs/delivery.md §5] (rule 1).
+//! and not one of them whole. Where paths lose much, packets are dropped one by one: they wait for
+//! the end of bursts, and frames lack pieces whatever is dropped here. A queue belongs to one tier
+//! (telemetry, bulk). Which path is served is not decided here [specs/delivery.md §5] (rule 1).
 
 use std::collections::VecDeque;
 
@@ -31,8 +30,8 @@ const PACKET_OVERHEAD: usize = 64;
 /// What is sent again waits behind new packets while one of those has waited for this part of its
 /// time: half of what makes a viewer's picture stutter.
 const CROWDED: u32 = 3;
-/// Of the life of a frame, when it begins to leave at the latest on paths that lose little: later, the
-/// path is so slow that there is no time for the rest of it.
+/// Of the life of a frame, when it begins to leave at the latest on paths that lose little: later,
+/// the path is so slow that there is no time for the rest of it.
 const BEGINS: (u32, u32) = (2, 5);
 
 /// Hands a packet to [`DatagramQueue::push`].
@@ -145,13 +144,14 @@ impl DatagramQueue {
         self.drop_taken();
     }
 
-    /// Notes how long a packet that leaves now takes to arrive, and whether paths lose much: there what
-    /// waits may wait for the end of a burst, and frames lack pieces whatever is dropped here.
+    /// Notes how long a packet that leaves now takes to arrive, and whether paths lose much: there
+    /// what waits may wait for the end of a burst, and frames lack pieces whatever is dropped here.
     pub(crate) fn set_outlook(&mut self, reach: Duration, lossy: bool) {
         (self.reach, self.lossy) = (reach, lossy);
     }
 
-    /// Notes whether no path works: meanwhile TCP's packets are kept, and they leave first afterwards.
+    /// Notes whether no path works: meanwhile TCP's packets are kept, and they leave first
+    /// afterwards.
     pub(crate) fn set_outage(&mut self, now: Instant, outage: bool) {
         self.outage = outage;
         if outage {

@@ -1,4 +1,5 @@
-//! The receiver's half of plain delivery: removes duplicates, restores order within a bounded delay.
+//! The receiver's half of plain delivery: removes duplicates, restores order within a bounded
+//! delay.
 //!
 //! TCP inside the tunnel takes packets of paths of unequal delay for losses when they come out of
 //! order. A packet that asks for it waits here for the ones before it, but only as long as they can

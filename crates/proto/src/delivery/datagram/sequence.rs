@@ -56,7 +56,8 @@ mod tests {
         let edges = [0, half, 2 * half, 3 * half, 4 * half, 1 << 40, (1 << 40) + half];
         for number in edges.into_iter().flat_map(around) {
             let low = number as u32 & !ORDERED;
-            // As far as the count can be ahead or behind: a quarter of what the field holds, and more.
+            // As far as the count can be ahead or behind: a quarter of what the field holds, and
+            // more.
             for apart in [0, 1, 2, half / 2, half - 1] {
                 assert_eq!(extend31(low, number + apart), number, "{apart} ahead");
                 assert_eq!(extend31(low, number.saturating_sub(apart)), number, "{apart} behind");

@@ -75,9 +75,9 @@ impl Default for Destination {
 }
 
 impl Destination {
-    /// Takes a combination; false if no honest source makes it. A generation has as many packets as the
-    /// combination has coefficients, at most [`limits::GENERATION_PACKETS`], and its number is at most
-    /// [`limits::LAST_GENERATION`].
+    /// Takes a combination; false if no honest source makes it. A generation has as many packets as
+    /// the combination has coefficients, at most [`limits::GENERATION_PACKETS`], and its number is
+    /// at most [`limits::LAST_GENERATION`].
     pub(crate) fn handle_combination(
         &mut self,
         generation: u64,
@@ -94,7 +94,8 @@ impl Destination {
         let decoded = self.decoded.get_or_insert_with(|| SeenWindow::new(SEEN));
         if !decoded.is_new(generation) {
             self.counters.redundant += 1;
-            // Of what is so old that it is forgotten nothing can be said: a path held a copy for long.
+            // Of what is so old that it is forgotten nothing can be said: a path held a copy for
+            // long.
             if decoded.next() - generation <= SEEN {
                 self.tell(generation);
             }
@@ -118,8 +119,9 @@ impl Destination {
         self.ready.pop_front()
     }
 
-    /// Returns which generation is to be acknowledged to one who was told of the first `count`, and how many it
-    /// knows then. Of what one is told late, the oldest is left out: its source asks again.
+    /// Returns which generation is to be acknowledged to one who was told of the first `count`, and
+    /// how many it knows then. Of what one is told late, the oldest is left out: its source asks
+    /// again.
     pub(crate) fn ack(&self, count: u64) -> Option<(u64, u64)> {
         let count = count.max(self.forgotten);
         let place = usize::try_from(count - self.forgotten).ok()?;
@@ -147,8 +149,8 @@ impl Destination {
         self.open.is_empty()
     }
 
-    /// Gives back what an idle destination needs not. What is open by then its source has given up; otherwise it
-    /// sends as much again.
+    /// Gives back what an idle destination needs not. What is open by then its source has given up;
+    /// otherwise it sends as much again.
     pub(crate) fn give_back(&mut self) {
         self.counters.given_up += self.open.len() as u64;
         (self.open, self.bytes) = (BTreeMap::new(), 0);

@@ -3,7 +3,8 @@
 //! ```text
 //! pack ─► asked ─take─► due ─t_ARQ─► asked …    k · r combinations without an ACK ─► repeated, in sequence
 //! ```
-//! Combinations that are asked for leave in the order of their generations, and before anything new.
+//! Combinations that are asked for leave in the order of their generations, and before anything
+//! new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +79,8 @@ pub(crate) struct Source {
     asked: BTreeSet<u64>,
     /// When more are asked for.
     due: BTreeSet<(Instant, u64)>,
-    /// Those whose retries are over, the one that is repeated now, and how many combinations of it are left.
+    /// Those whose retries are over, the one that is repeated now, and how many combinations of it
+    /// are left.
     over: BTreeSet<u64>,
     repeated: Option<(u64, usize)>,
     /// The longest combination that can leave, and since when it is no longer than that.
@@ -197,7 +199,8 @@ impl Source {
         self.in_flight.get(&number).map(|generation| (number, generation.bytes))
     }
 
-    /// Makes a fresh combination of a generation, which leaves now; its answer can be there after `answer`.
+    /// Makes a fresh combination of a generation, which leaves now; its answer can be there after
+    /// `answer`.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -251,7 +254,8 @@ impl Source {
         number < self.next
     }
 
-    /// Learns what the way is like; none: no transmitter works. Then all that has no ACK begins anew.
+    /// Learns what the way is like; none: no transmitter works. Then all that has no ACK begins
+    /// anew.
     pub(crate) fn set_way(&mut self, way: Option<Way>) {
         if way.is_none() && self.works {
             self.due.clear();
@@ -265,7 +269,8 @@ impl Source {
         self.way = way.unwrap_or(self.way);
     }
 
-    /// Learns how long the longest combination is that a transmitter carries; none works where that is none.
+    /// Learns how long the longest combination is that a transmitter carries; none works where that
+    /// is none.
     pub(crate) fn set_longest(&mut self, now: Instant, longest: Option<usize>) {
         // Whatever comes back may carry as much as before.
         let longest = longest.unwrap_or(usize::MAX);
@@ -280,8 +285,8 @@ impl Source {
         self.due.first().map(|(at, _)| *at).into_iter().chain(stuck).min()
     }
 
-    /// Asks for more of what has no ACK, and gives up what no transmitter has been able to carry for a while:
-    /// it would hold up all that comes after it.
+    /// Asks for more of what has no ACK, and gives up what no transmitter has been able to carry
+    /// for a while: it would hold up all that comes after it.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(at, number)) = self.due.first()
             && at <= now
@@ -324,8 +329,8 @@ impl Source {
         self.counters
     }
 
-    /// Tells whether the oldest that is asked for, or the next that is repeated, is longer than any transmitter
-    /// carries.
+    /// Tells whether the oldest that is asked for, or the next that is repeated, is longer than any
+    /// transmitter carries.
     fn is_stuck(&self) -> bool {
         let next = self.peek().or_else(|| self.peek_repeat());
         next.is_some_and(|(_, bytes)| bytes > self.longest)

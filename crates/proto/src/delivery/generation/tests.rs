@@ -26,7 +26,8 @@ struct Joined {
     settles: bool,
 }
 
-/// Lets the bytes decide what is packed, sent, lost, repeated and forged; asserts what must hold whatever they say.
+/// Lets the bytes decide what is packed, sent, lost, repeated and forged; asserts what must hold
+/// whatever they say.
 fn drive(bytes: &[u8]) {
     let (k, f) = bytes.first().map_or((4, 0), |first| (1 + first % 16, first / 16));
     let pace =

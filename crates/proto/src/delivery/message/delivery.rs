@@ -22,8 +22,8 @@ use crate::wire::Frame;
 
 /// Bytes of messages that may leave at once on a path without a queue, whatever its window is.
 const AT_ONCE: usize = 4 * limits::SYMBOL_BYTES;
-/// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in 200 ms without a
-/// link.
+/// Bytes of messages that wait, beyond which they are a transfer: what 2 Mbit/s pile up in 200 ms
+/// without a link.
 const LONG: usize = 48 << 10;
 /// Marks a symbol: which one does not matter, feedback says what is missing.
 const SYMBOL: Mark = Mark { kind: 0, numbers: [0; 2] };
@@ -51,8 +51,8 @@ impl Delivery for Messages {
         Waiting { alone: self.form.wants(&self.divider), ..Waiting::default() }
     }
 
-    /// Feedback leaves alone where it is due; a path that has been silent for long gets it with its probes
-    /// alone.
+    /// Feedback leaves alone where it is due; a path that has been silent for long gets it with its
+    /// probes alone.
     fn waiting_for(&self, now: Instant, path: &Path) -> Waiting {
         let heard = path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
         let along =
@@ -67,8 +67,9 @@ impl Delivery for Messages {
         let as_bulk = self.divider.bytes() > LONG || offer.waiting.bulk;
         let budget = if as_bulk { path.bulk_budget(now) } else { path.message_budget(now) };
         let has_budget = budget > 0;
-        // What an application hands in now and then is never paced on an idle path; a backlog is, and
-        // drips into silence: what gets through first ends it, and a stalled radio keeps it all.
+        // What an application hands in now and then is never paced on an idle path; a backlog is,
+        // and drips into silence: what gets through first ends it, and a stalled radio keeps it
+        // all.
         let now_and_then = self.divider.bytes() <= AT_ONCE;
         let may_exceed = path.may_exceed() && (now_and_then || path.may_drip(now, AT_ONCE as u64));
         if !has_budget && !may_exceed {

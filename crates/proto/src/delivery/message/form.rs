@@ -142,7 +142,8 @@ pub(crate) trait Form: Debug + Send {
     /// Returns how many bytes the coders take.
     fn held(&self) -> Held;
 
-    /// Notes how many bytes more they may take: what they need to go on at all they take nevertheless.
+    /// Notes how many bytes more they may take: what they need to go on at all they take
+    /// nevertheless.
     fn set_room(&mut self, ours: usize, theirs: usize);
 
     /// Tells whether feedback must leave on the path now although nothing else does.

@@ -114,8 +114,9 @@ pub(crate) struct MessageDelivery {
     pub(crate) payload: Vec<u8>,
 }
 
-/// Sums up the parts of the delay of delivered messages: T = T_div + T_e2e + T_dec + T_rec. The paper's
-/// T_enc [LRT eq. 1], the time from division to departure, is zero where a path is bound late.
+/// Sums up the parts of the delay of delivered messages: T = T_div + T_e2e + T_dec + T_rec. The
+/// paper's T_enc [LRT eq. 1], the time from division to departure, is zero where a path is bound
+/// late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DelayParts {
     pub(crate) messages: u32,
@@ -171,8 +172,8 @@ impl Messages {
         }
     }
 
-    /// Takes a symbol that came in. Where there is no room the peer keeps it, and sends it again; what nothing
-    /// is missing before has room longest, so that messages become whole and leave.
+    /// Takes a symbol that came in. Where there is no room the peer keeps it, and sends it again;
+    /// what nothing is missing before has room longest, so that messages become whole and leave.
     pub(crate) fn handle_source(
         &mut self,
         now: Instant,
@@ -284,7 +285,8 @@ impl Messages {
         self.room == Room::PLENTY.theirs || room >= self.form.may_decode() * KNOWN_SYMBOL
     }
 
-    /// Says what became of a symbol, of those below `end`: where memory is short there may have been none for it.
+    /// Says what became of a symbol, of those below `end`: where memory is short there may have
+    /// been none for it.
     fn taken(&mut self, now: Instant, taken: bool, end: u64) -> Taken {
         if taken || self.room == Room::PLENTY.theirs {
             return Taken::from(taken);

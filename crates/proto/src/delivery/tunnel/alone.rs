@@ -1,4 +1,5 @@
-//! The tunnel's queue by itself: for models of a tunnel that ask what TCP makes of its drops, and not of its repairs.
+//! The tunnel's queue by itself: for models of a tunnel that ask what TCP makes of its drops, and
+//! not of its repairs.
 
 use units::{Duration, Instant, Rate};
 
@@ -17,12 +18,14 @@ pub struct TunnelQueue {
 }
 
 impl TunnelQueue {
-    /// Learns what the way carries, and the least round trip over it; none while it carries nothing.
+    /// Learns what the way carries, and the least round trip over it; none while it carries
+    /// nothing.
     pub fn set_way(&mut self, now: Instant, rate: Option<Rate>, least_rtt: Duration) {
         self.queue.set_ways(now, &Ways::alone(rate, least_rtt));
     }
 
-    /// Takes an IP packet of TCP, and drops or refuses one where too many wait. What is no TCP is not taken.
+    /// Takes an IP packet of TCP, and drops or refuses one where too many wait. What is no TCP is
+    /// not taken.
     pub fn push(&mut self, now: Instant, payload: Vec<u8>) {
         let Some(Segment { part, flow, sequence }) = Segment::read(&payload, KEY) else { return };
         self.queue.push(Waiting { flow, part, sequence, since: now, payload }, self.left);

@@ -1,4 +1,5 @@
-//! TCP of the tunnel as a delivery: one of its forms takes what is handed in, each understands its own frames.
+//! TCP of the tunnel as a delivery: one of its forms takes what is handed in, each understands its
+//! own frames.
 
 use hdrhistogram::Histogram;
 use units::{Duration, Instant};
@@ -40,7 +41,8 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Starts with nothing sent and nothing received; `seed` is secret, `nonce` the same at both ends.
+    /// Starts with nothing sent and nothing received; `seed` is secret, `nonce` the same at both
+    /// ends.
     pub(crate) fn new(form: TunnelForm, seed: u64, nonce: u64) -> Self {
         let parameters = match form {
             TunnelForm::FlowCode(parameters) => parameters,

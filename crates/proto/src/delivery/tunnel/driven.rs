@@ -44,7 +44,8 @@ struct Joined {
     honest: bool,
 }
 
-/// Lets the bytes decide what is handed in, sent, lost and forged; asserts what must hold whatever they say.
+/// Lets the bytes decide what is handed in, sent, lost and forged; asserts what must hold whatever
+/// they say.
 pub(crate) fn drive(bytes: &[u8]) {
     let mut joined = Joined {
         now: Instant::from_millis(10_000),

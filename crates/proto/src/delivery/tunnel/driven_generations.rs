@@ -1,4 +1,5 @@
-//! Both halves of the form `flowcode`, joined by two paths that do whatever some bytes say: for a test and a fuzz target.
+//! Both halves of the form `flowcode`, joined by two paths that do whatever some bytes say: for a
+//! test and a fuzz target.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -47,8 +48,8 @@ struct Joined {
     honest: bool,
 }
 
-/// Lets the bytes decide what is handed in, sent, lost, delayed, repeated and forged; asserts what must hold whatever
-/// they say.
+/// Lets the bytes decide what is handed in, sent, lost, delayed, repeated and forged; asserts what
+/// must hold whatever they say.
 pub(crate) fn drive(bytes: &[u8]) {
     let (k, f) = bytes.first().map_or((4, 0), |first| (1 + first % 16, first / 16));
     let parameters = FlowCodeParameters { k, f: (f > 0).then_some(f.into()), r: 1 + f / 4 };

@@ -88,8 +88,8 @@ impl FlowCode {
         }
     }
 
-    /// Chooses what leaves by the path that asks, if it fits into `room` bytes: what is asked for, then something new,
-    /// then what is repeated in sequence. Its ACK takes as long as `answer`.
+    /// Chooses what leaves by the path that asks, if it fits into `room` bytes: what is asked for,
+    /// then something new, then what is repeated in sequence. Its ACK takes as long as `answer`.
     pub(super) fn poll(
         &mut self,
         now: Instant,
@@ -114,8 +114,8 @@ impl FlowCode {
         self.source.take(now, number, answer)
     }
 
-    /// Takes a combination, and passes on what is decoded; false if some of it makes no sense. `age` says how old is
-    /// what was submitted then.
+    /// Takes a combination, and passes on what is decoded; false if some of it makes no sense.
+    /// `age` says how old is what was submitted then.
     pub(super) fn handle_combination(
         &mut self,
         now: Instant,
@@ -140,7 +140,8 @@ impl FlowCode {
         taken
     }
 
-    /// Learns that a generation is decoded at the other end; false if there has been none of this number.
+    /// Learns that a generation is decoded at the other end; false if there has been none of this
+    /// number.
     pub(super) fn on_ack(&mut self, generation: u64) -> bool {
         self.source.on_decoded(generation)
     }
@@ -333,9 +334,9 @@ impl Form for FlowCode {
     }
 }
 
-/// Returns how long the ACK of a generation takes whose last combination leaves by a path: it comes back by all,
-/// so by the fastest first, and waits for nothing. Of twice the mean deviation: four times it keeps TCP waiting
-/// (`lossy` of `bulk-lossy`, in the world: 24.2 Mbit/s instead of 24.7).
+/// Returns how long the ACK of a generation takes whose last combination leaves by a path: it comes
+/// back by all, so by the fastest first, and waits for nothing. Of twice the mean deviation: four
+/// times it keeps TCP waiting (`lossy` of `bulk-lossy`, in the world: 24.2 Mbit/s instead of 24.7).
 fn answer(paths: &[PathSnapshot], id: PathId) -> Duration {
     let active = paths.iter().filter(|path| path.state == PathState::Active);
     let fastest = active.map(PathSnapshot::srtt_or_initial).min();

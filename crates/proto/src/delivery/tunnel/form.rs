@@ -16,8 +16,8 @@ use crate::schedule::{Decision, ScheduleView};
 use crate::status::TunnelStatus;
 use crate::wire::Frame;
 
-/// Sends and receives TCP of the tunnel in one way. The operator says which form takes what is handed in here, the
-/// peer's which one its frames are for.
+/// Sends and receives TCP of the tunnel in one way. The operator says which form takes what is
+/// handed in here, the peer's which one its frames are for.
 pub(super) trait Form: Debug {
     /// Takes a packet in.
     fn submit(&mut self, packet: Packet);
@@ -37,7 +37,8 @@ pub(super) trait Form: Debug {
     /// Adds a frame to what leaves by a path, if that should take one; tells whether it did.
     fn poll_frame(&mut self, offer: &mut Offer<'_>, datagram: &mut Builder<'_>) -> bool;
 
-    /// Tells whether there is something to say that goes by this path as well, and waits for nothing.
+    /// Tells whether there is something to say that goes by this path as well, and waits for
+    /// nothing.
     fn tells(&self, _path: PathId) -> bool {
         false
     }

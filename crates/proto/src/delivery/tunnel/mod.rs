@@ -1,8 +1,9 @@
 //! TCP of the tunnel: sent until it arrives, and passed on in the order of each flow.
 //!
-//! TCP takes every loss for congestion and every packet out of order for a loss. So what a path loses is
-//! sent again here, on the path that brings it soonest, before TCP hears of it, and the receiver restores the
-//! order of each flow. Nothing is terminated, split or acknowledged on TCP's behalf [specs/tunnel.md].
+//! TCP takes every loss for congestion and every packet out of order for a loss. So what a path
+//! loses is sent again here, on the path that brings it soonest, before TCP hears of it, and the
+//! receiver restores the order of each flow. Nothing is terminated, split or acknowledged on TCP's
+//! behalf [specs/tunnel.md].
 //!
 //! ```text
 //! packet ─► segment: which part of TCP, which flow
@@ -10,11 +11,11 @@
 //!            ACK alone           ─► plain delivery: cumulative, so it need not arrive
 //! symbol ─► release: duplicates removed, each flow in its order ─► tunnel
 //! ```
-//! That is the form `window`. In the form `flowcode` a source and a destination of coded generations
-//! (`delivery/generation`) stand in the sender's place; queue and release are the same.
+//! That is the form `window`. In the form `flowcode` a source and a destination of coded
+//! generations (`delivery/generation`) stand in the sender's place; queue and release are the same.
 //!
-//! A symbol is one packet, never split. It says how far back the previous one of its flow lies: so the receiver
-//! needs no table of flows, and a flow waits for its own packets alone.
+//! A symbol is one packet, never split. It says how far back the previous one of its flow lies: so
+//! the receiver needs no table of flows, and a flow waits for its own packets alone.
 
 mod alone;
 mod delivery;

@@ -1,30 +1,36 @@
-//! What waits to be numbered: flows take turns, a packet each. A flow of which nothing else is under way comes
-//! first: a request does not wait for what a transfer has waiting.
+//! What waits to be numbered: flows take turns, a packet each. A flow of which nothing else is
+//! under way comes first: a request does not wait for what a transfer has waiting.
 //!
 //! ```text
-//! a flow may hold   100 ms of what all paths carried at best in the last seconds, or a round trip of the slowest
-//!                   of them if that is longer: what TCP needs to keep them busy; at least 64 packets
+//! a flow may hold   100 ms of what all paths carried at best in the last seconds, or a round trip
+//!                   of the slowest of them if that is longer: what TCP needs to keep them busy; at
+//!                   least 64 packets
 //! beyond that       its oldest packet is dropped: TCP hears of the queue, and of nothing else
-//! a path goes       what the others carry counts at once, for TCP's next repeat would wait behind the rest, and half
-//!                   of what it carried while it may come back: TCP's window must be worth something then
-//! in an outage      nothing is dropped for that, nor for as long after; what does not fit is refused. The same
-//!                   while a path runs dry: that takes from the queue what it needs to fill it again
+//! a path goes       what the others carry counts at once, for TCP's next repeat would wait behind
+//!                   the rest, and half of what it carried while it may come back: TCP's window
+//!                   must be worth something then
+//! in an outage      nothing is dropped for that, nor for as long after; what does not fit is
+//!                   refused. The same while a path runs dry: that takes from the queue what it
+//!                   needs to fill it again
 //! a repeat          stays: without it TCP would stand still for another round trip
-//! where 64 packets  the newest is refused, not the oldest dropped; and what TCP then sends again takes the place of
-//! are half a second all that waits behind it in the flow; in an outage of its first copy as well
+//! where 64 packets  the newest is refused, not the oldest dropped; and what TCP then sends again
+//! are half a second takes the place of all that waits behind it in the flow; in an outage of its
+//!                   first copy as well
 //! ```
-//! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in bursts, so TCP
-//! fills the queue in bursts, and a bound in time would drop in bursts. A packet of TCP that is dropped while
-//! nothing leaves costs a timeout that doubles with each try [RFC 6298 §5.5]: so the oldest stay, which are what
-//! ends the timeout, and the newest are refused.
+//! The bound is in bytes, not in time: packets that are passed on in order are acknowledged in
+//! bursts, so TCP fills the queue in bursts, and a bound in time would drop in bursts. A packet of
+//! TCP that is dropped while nothing leaves costs a timeout that doubles with each try [RFC 6298
+//! §5.5]: so the oldest stay, which are what ends the timeout, and the newest are refused.
 //!
-//! On a slow link everything that waits is seconds. A hole at the front would keep all of it from being read until TCP has
-//! closed it, and TCP would do so behind all that waits. It may not overtake that either: what has an older time stamp than
-//! what was read is refused at the other end [RFC 7323 §5.3]. So it takes their place, and TCP sends them again as well.
+//! On a slow link everything that waits is seconds. A hole at the front would keep all of it from
+//! being read until TCP has closed it, and TCP would do so behind all that waits. It may not
+//! overtake that either: what has an older time stamp than what was read is refused at the other
+//! end [RFC 7323 §5.3]. So it takes their place, and TCP sends them again as well.
 //!
-//! The same after an outage. First copies that arrive after it tell TCP of a round trip as long as the outage, hence of a timeout
-//! that is longer still, and that its own timeout was for nothing: it takes back what it held for lost, the packets among it
-//! that were refused here, and learns of these by that long timeout alone. What TCP has sent since tells it none of this.
+//! The same after an outage. First copies that arrive after it tell TCP of a round trip as long as
+//! the outage, hence of a timeout that is longer still, and that its own timeout was for nothing:
+//! it takes back what it held for lost, the packets among it that were refused here, and learns of
+//! these by that long timeout alone. What TCP has sent since tells it none of this.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,26 +43,28 @@ use crate::limits;
 
 /// How much of what the paths carry a flow may have waiting, at least.
 const QUEUE: Duration = Duration::from_millis(100);
-/// Packets that a flow may always have waiting: on slow links 100 ms would be less than TCP needs to recover
-/// from a loss without a timeout.
+/// Packets that a flow may always have waiting: on slow links 100 ms would be less than TCP needs
+/// to recover from a loss without a timeout.
 const LEAST_PACKETS: usize = 64;
 /// A link is slow on which so many packets take longer than this.
 const SLOW: Duration = Duration::from_millis(500);
-/// What was refused and is sent again takes the place of what waits, once that has waited for so long …
+/// What was refused and is sent again takes the place of what waits, once that has waited for so
+/// long …
 const TAKES_PLACE: Duration = Duration::from_millis(250);
 /// … and what itself waits, once nothing has left for so long: an outage, not a short gap.
 const OUTAGE: Duration = Duration::from_secs(1);
 /// Refused packets that are remembered, by flow.
 const REFUSED: usize = 4 * LEAST_PACKETS;
-/// Flows that are looked at for the packet that has waited for longest: as many as a generation has packets.
+/// Flows that are looked at for the packet that has waited for longest: as many as a generation has
+/// packets.
 const FEW: usize = limits::GENERATION_PACKETS;
 /// In how many seconds the bound falls by half when the paths carry less.
 const HALVES_IN: f64 = 3.0;
 /// When nothing has left for so long, and for the time of four packets, the paths have stalled …
 const STALLED: Duration = Duration::from_millis(30);
 const STALLED_PACKETS: usize = 4;
-/// … and for as long after that as they have, but no longer than this, nothing is dropped: TCP's timeout has
-/// grown with it.
+/// … and for as long after that as they have, but no longer than this, nothing is dropped: TCP's
+/// timeout has grown with it.
 const SPARED: Duration = Duration::from_secs(3);
 
 /// A packet that waits.
@@ -173,13 +181,15 @@ impl Queue {
         flows.map(|flow| flow.waiting.len()).sum::<usize>() >= packets
     }
 
-    /// Returns since when the packet waits that has waited for longest, of the first few flows whose turn it is.
+    /// Returns since when the packet waits that has waited for longest, of the first few flows
+    /// whose turn it is.
     pub(super) fn oldest(&self) -> Option<Instant> {
         let flows = self.turns.iter().take(FEW).filter_map(|flow| self.flows.get(flow));
         flows.filter_map(|flow| flow.waiting.front()).map(|packet| packet.since).min()
     }
 
-    /// Takes the packet whose turn it is, which gets this number; returns the number of its flow's packet before.
+    /// Takes the packet whose turn it is, which gets this number; returns the number of its flow's
+    /// packet before.
     pub(super) fn pop(&mut self, now: Instant, number: u64) -> Option<(Waiting, Option<u64>)> {
         let flow = self.turns.pop_front()?;
         self.take(now, flow, number)
@@ -285,7 +295,8 @@ impl Queue {
         self.flows.values().map(|packets| packets.waiting.len()).sum()
     }
 
-    /// Makes a place for the flow; in that of one that has been quiet for longest, where there is none left.
+    /// Makes a place for the flow; in that of one that has been quiet for longest, where there is
+    /// none left.
     fn knows(&mut self, flow: Flow) -> bool {
         if !self.flows.contains_key(&flow) && self.flows.len() >= limits::TUNNEL_FLOWS {
             let idle = self.flows.iter().filter(|(_, packets)| packets.waiting.is_empty());
@@ -318,8 +329,8 @@ impl Packets {
         Some(packet)
     }
 
-    /// Drops what is beyond a bound of bytes, repeats last: the oldest, or the newest where they are refused; returns what
-    /// that cost, and of how many packets.
+    /// Drops what is beyond a bound of bytes, repeats last: the oldest, or the newest where they
+    /// are refused; returns what that cost, and of how many packets.
     fn trim(&mut self, bound: usize, refuses: bool) -> (usize, u64) {
         let all = self.waiting.len();
         let (mut left, mut bytes) = (all, self.bytes);

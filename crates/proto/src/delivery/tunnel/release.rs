@@ -1,13 +1,14 @@
 //! The receiver's half: each symbol once, and each flow in its order.
 //!
-//! A symbol says how far back the previous one of its flow lies. It is passed on when that one has been, or has
-//! grown so old that nothing is known of it; otherwise it waits. So nothing is remembered of flows, and what one
-//! of them misses holds up no other.
+//! A symbol says how far back the previous one of its flow lies. It is passed on when that one has
+//! been, or has grown so old that nothing is known of it; otherwise it waits. So nothing is
+//! remembered of flows, and what one of them misses holds up no other.
 //!
-//! A wait ends after four round trips of the slowest path in use: by then a symbol that was lost has been sent
-//! again three times. What is still missing then is TCP's to ask for; if it comes after all, it is passed on late.
-//! While no path works, or nothing comes in at all, no wait ends, and afterwards all of them begin anew: a hole
-//! that TCP sees after an outage costs a timeout as long as the outage was.
+//! A wait ends after four round trips of the slowest path in use: by then a symbol that was lost
+//! has been sent again three times. What is still missing then is TCP's to ask for; if it comes
+//! after all, it is passed on late. While no path works, or nothing comes in at all, no wait ends,
+//! and afterwards all of them begin anew: a hole that TCP sees after an outage costs a timeout as
+//! long as the outage was.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,10 +26,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// When no symbol has come for so long, the sender is silent …
 const QUIET: Duration = Duration::from_millis(150);
-/// … and by then it is known whether the paths are, and no wait ends: if not, it has given the symbol up.
+/// … and by then it is known whether the paths are, and no wait ends: if not, it has given the
+/// symbol up.
 const QUIET_KNOWN: Duration = Duration::from_secs(3);
 
-/// … for so long in all: where others speak now and then, each of their silences would begin the wait anew.
+/// … for so long in all: where others speak now and then, each of their silences would begin the
+/// wait anew.
 const QUIET_IN_ALL: Duration = Duration::from_secs(6);
 
 /// A packet that may be passed on.
@@ -224,8 +227,8 @@ impl Release {
 
     /// Passes on a symbol together with those that it waits for and those that wait for it.
     ///
-    /// Only one can follow another. Where a false sender names the same previous symbol twice, the other one goes
-    /// alone.
+    /// Only one can follow another. Where a false sender names the same previous symbol twice, the
+    /// other one goes alone.
     fn end_wait(&mut self, now: Instant, number: u64) {
         let mut first = number;
         while let Some(held) = self.held.get(&first)

@@ -1,17 +1,18 @@
 //! Repair symbols: what a path loses is decoded where sending it again takes long.
 //!
 //! ```text
-//! repeat  = round-trip time of the paths, weighted by what they carry: what a loss costs without repair
+//! repeat  = round-trip time of the paths, weighted by what they carry: what a loss costs without
+//!           repair
 //! ρ       = part · (loss / (1 − loss) + 0.06 · seen), at most 0.5                  repair symbols per symbol
 //! part    = 0 up to a repeat of 60 ms, 1 from 130 ms on, and linear between them
 //! seen    = 1 for the first 1,000 symbols, then loss / 0.05 %, at most 1
 //! owed    ← min(owed + ρ, 4)              per symbol that leaves for the first time; a repair symbol takes one
 //! ```
-//! A repair symbol combines what is under way, the newest 1,024 symbols at most. So those of a few dozen
-//! symbols make up for as many losses among them, whichever paths either went by, and what arrives stays in
-//! order within some tens of milliseconds instead of a round trip and more. What is lost is sent again all the same:
-//! the receiver needs whichever comes first. Where a repeat takes less than a flow's queue anyway, repair would
-//! only take the rate that it costs.
+//! A repair symbol combines what is under way, the newest 1,024 symbols at most. So those of a few
+//! dozen symbols make up for as many losses among them, whichever paths either went by, and what
+//! arrives stays in order within some tens of milliseconds instead of a round trip and more. What
+//! is lost is sent again all the same: the receiver needs whichever comes first. Where a repeat
+//! takes less than a flow's queue anyway, repair would only take the rate that it costs.
 //!
 //! What is combined is the symbol with its length, how far back it points, and its age before it.
 
@@ -141,7 +142,8 @@ impl Repairs {
         REPAIR_OVERHEAD + HEAD + longest
     }
 
-    /// Makes a repair symbol over what is under way: from `first`, the oldest that has not arrived, to below `end`.
+    /// Makes a repair symbol over what is under way: from `first`, the oldest that has not arrived,
+    /// to below `end`.
     pub(super) fn repair(&mut self, first: u64, end: u64) -> Option<RepairFrame<'_>> {
         self.owed = (self.owed - 1.0).max(0.0);
         let encoder = self.encoder.as_deref_mut()?;
@@ -308,7 +310,8 @@ mod tests {
         TunnelFrame { number, back: 1, submitted_us: number as u32, payload }
     }
 
-    /// Lets the symbols of these numbers leave; returns the ranges of the repair symbols that were due.
+    /// Lets the symbols of these numbers leave; returns the ranges of the repair symbols that were
+    /// due.
     fn leave(repairs: &mut Repairs, numbers: core::ops::Range<u64>, first: u64) -> Vec<(u64, u16)> {
         let mut ranges = Vec::new();
         for number in numbers {

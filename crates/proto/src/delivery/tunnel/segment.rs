@@ -40,8 +40,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Reads the beginning of an IP packet of TCP; none if it is something else. `key` is secret: whoever could
-    /// foresee flows' names could make two that share one queue.
+    /// Reads the beginning of an IP packet of TCP; none if it is something else. `key` is secret:
+    /// whoever could foresee flows' names could make two that share one queue.
     pub(crate) fn read(packet: &[u8], key: (u64, u64)) -> Option<Self> {
         let packet = Packet::read(packet)?;
         let transport = packet.transport().filter(|transport| transport.is_beginning)?;

@@ -1,4 +1,5 @@
-//! The sender's half: symbols are kept from the moment they are numbered until they are acknowledged.
+//! The sender's half: symbols are kept from the moment they are numbered until they are
+//! acknowledged.
 //!
 //! ```text
 //! 1. a copy of a SYN, FIN or RST    on every path that works: a lost SYN costs TCP a second
@@ -6,13 +7,14 @@
 //! 3. a flow's only packet           on the path that brings it soonest
 //! 4. the next packet of the queue   on the path that the scheduler offers
 //! ```
-//! What is lost is what recovery says of *that path's* packet numbers: gaps in the symbols' own numbers are made
-//! by paths of unequal delay all the time. Nothing expires: what was sent stays through an outage of any length
-//! and leaves again when a path returns.
+//! What is lost is what recovery says of *that path's* packet numbers: gaps in the symbols' own
+//! numbers are made by paths of unequal delay all the time. Nothing expires: what was sent stays
+//! through an outage of any length and leaves again when a path returns.
 //!
-//! Of unequal paths the slower one takes not the head of the queue but the packet that the faster ones would
-//! reach only when the slow one delivers: those before it are numbered and left to them (`committed`). So packets
-//! arrive nearly in the order of their flow, although half of them go a longer way.
+//! Of unequal paths the slower one takes not the head of the queue but the packet that the faster
+//! ones would reach only when the slow one delivers: those before it are numbered and left to them
+//! (`committed`). So packets arrive nearly in the order of their flow, although half of them go a
+//! longer way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -29,7 +31,8 @@ use crate::wire::{RepairFrame, TUNNEL_OVERHEAD, TunnelFrame};
 /// For how long a symbol that fits no path that works may wait for one that it fits.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// How far back a symbol says that the previous one of its flow lies: farther back it has long arrived.
+/// How far back a symbol says that the previous one of its flow lies: farther back it has long
+/// arrived.
 const FARTHEST_BACK: u64 = limits::TUNNEL_SEEN - 1;
 
 /// Counts what became of symbols.
@@ -47,8 +50,8 @@ pub(super) struct Sent {
     pub(super) given_up: u64,
 }
 
-/// A place in the window. What has arrived takes its bytes still: the receiver may have to hold it until those
-/// before it have come.
+/// A place in the window. What has arrived takes its bytes still: the receiver may have to hold it
+/// until those before it have come.
 #[derive(Debug)]
 struct Slot {
     bytes: usize,
@@ -68,8 +71,8 @@ struct Kept {
 
 /// What a path is offered, and what others say to that.
 pub(super) trait Ask {
-    /// Tells whether the path should take a packet of so many bytes, in a frame of so many, while `backlog` bytes
-    /// wait.
+    /// Tells whether the path should take a packet of so many bytes, in a frame of so many, while
+    /// `backlog` bytes wait.
     fn is_for(&self, backlog: usize, packet: usize, frame: usize) -> bool;
 }
 
@@ -147,8 +150,8 @@ impl Sender {
         self.queue.waiting_flows().max(usize::from(ours))
     }
 
-    /// Chooses what leaves by the path that asks, if it fits into `room` bytes of payload. `ahead` bytes will
-    /// leave by faster paths before what leaves now by this one arrives.
+    /// Chooses what leaves by the path that asks, if it fits into `room` bytes of payload. `ahead`
+    /// bytes will leave by faster paths before what leaves now by this one arrives.
     pub(super) fn poll(
         &mut self,
         now: Instant,
@@ -243,8 +246,8 @@ impl Sender {
         self.is_stuck().then_some(self.shrunk_at + STUCK)
     }
 
-    /// Gives up what fits no path, once that has lasted: it would hold the window for ever. Whoever sent it hears
-    /// of the size with its next try.
+    /// Gives up what fits no path, once that has lasted: it would hold the window for ever. Whoever
+    /// sent it hears of the size with its next try.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if now.since(self.shrunk_at) < STUCK || !self.is_stuck() {
             return;
@@ -306,7 +309,8 @@ impl Sender {
         Some(number)
     }
 
-    /// Takes the packet of a flow that has nothing else under way, before what is left to this path.
+    /// Takes the packet of a flow that has nothing else under way, before what is left to this
+    /// path.
     fn take_fresh(
         &mut self,
         now: Instant,

@@ -10,8 +10,8 @@ use crate::path::{Path, Paths};
 use crate::select::Tier;
 use crate::wire::DATA_OVERHEAD;
 
-/// For how long a path that fell silent counts as one that may come back: most gaps of a radio in flight, a turn
-/// behind a hill or a handover, are shorter.
+/// For how long a path that fell silent counts as one that may come back: most gaps of a radio in
+/// flight, a turn behind a hill or a handover, are shorter.
 const MAY_COME_BACK: Duration = Duration::from_secs(30);
 
 /// The paths that work, together.
@@ -36,7 +36,8 @@ pub(super) struct Ways {
     pub(super) fastest_rtt: Duration,
     /// The largest of their smoothed round-trip times; none where none works.
     pub(super) slowest: Option<Duration>,
-    /// The same for what is missing: relays repair it below, and take their time where they hear little.
+    /// The same for what is missing: relays repair it below, and take their time where they hear
+    /// little.
     pub(super) awaited: Option<Duration>,
 }
 

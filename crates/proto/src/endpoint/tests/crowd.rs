@@ -22,8 +22,8 @@ fn fleet(drones: u8) -> Wire {
     wire
 }
 
-/// Lets the first drone send a message, and counts how often the station looks at any session while it
-/// takes that in and answers it.
+/// Lets the first drone send a message, and counts how often the station looks at any session while
+/// it takes that in and answers it.
 fn looks(wire: &mut Wire) -> u64 {
     let session = wire.hosts[0].endpoint.sessions().next().expect("a session").0;
     let declared = Source::Declared { channel: 1, policy: Policy::DECLARED };

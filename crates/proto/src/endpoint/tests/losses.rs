@@ -7,7 +7,8 @@ use crate::status::PathStatus;
 const DEAD: &str = "198.51.100.7:2000";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a packet number that is left out on purpose counts for, among 256 packets, and among those of an idle path.
+/// What a packet number that is left out on purpose counts for, among 256 packets, and among those
+/// of an idle path.
 const LEFT_OUT: f64 = 1.0 / 250.0;
 const LEFT_OUT_IDLE: f64 = 1.0 / 25.0;
 

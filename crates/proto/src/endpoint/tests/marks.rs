@@ -1,4 +1,5 @@
-//! Networks that do something about marks: drop what is marked as control, or write marks of their own.
+//! Networks that do something about marks: drop what is marked as control, or write marks of their
+//! own.
 
 use super::*;
 use crate::event::PathState;
@@ -17,7 +18,8 @@ fn paths(wire: &Wire) -> Vec<Vec<PathStatus>> {
     wire.hosts.iter().filter_map(of).collect()
 }
 
-/// Lets both ends talk for a while, fifty messages a second each way; returns how many did not arrive within a second.
+/// Lets both ends talk for a while, fifty messages a second each way; returns how many did not
+/// arrive within a second.
 fn talk(wire: &mut Wire, session: SessionId, time: Duration) -> usize {
     let end = wire.now + time;
     wire.hosts.iter_mut().for_each(|host| host.delivered.clear());

@@ -86,7 +86,8 @@ fn two() -> (Wire, SessionId, SessionId) {
     (wire, honest, thief)
 }
 
-/// Lets the second drone send symbols that the station can only keep: of far ahead, and combinations.
+/// Lets the second drone send symbols that the station can only keep: of far ahead, and
+/// combinations.
 fn hoard(wire: &mut Wire, session: SessionId) {
     let payload = [9; limits::SYMBOL_BYTES];
     for step in 0..600_u64 {

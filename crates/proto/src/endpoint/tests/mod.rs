@@ -123,7 +123,8 @@ struct Wire {
     eavesdropper: Option<Eavesdropper>,
     /// Whom the drone has spoken to, where nobody else gets through to it.
     firewall: Option<BTreeSet<(SocketAddr, SocketAddr)>>,
-    /// The kernel of the drone's first interface and of its station refuses one datagram of so many.
+    /// The kernel of the drone's first interface and of its station refuses one datagram of so
+    /// many.
     refuses_every: Option<u64>,
     /// The drone's first link drops what is marked as control, from the hosts of these places.
     drops_marked: Vec<usize>,

@@ -6,7 +6,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// What a datagram costs here.
 const COST: Duration = Duration::from_millis(1);
 
-/// A station, an honest drone, and one that was taken over; the names of both sessions at the station.
+/// A station, an honest drone, and one that was taken over; the names of both sessions at the
+/// station.
 struct Three {
     wire: Wire,
     sessions: [SessionId; 2],

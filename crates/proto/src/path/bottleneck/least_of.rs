@@ -1,4 +1,5 @@
-//! The least of what was measured lately: what delay and round-trip time are without a queue (`../bottleneck.rs`).
+//! The least of what was measured lately: what delay and round-trip time are without a queue
+//! (`../bottleneck.rs`).
 
 use units::{Duration, Instant};
 

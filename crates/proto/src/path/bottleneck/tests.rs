@@ -218,7 +218,8 @@ fn a_round_trip_shorter_than_the_transmission_refutes_the_rate() {
     assert_eq!(hop.bottleneck.calm_rate(), None);
 }
 
-/// What the hop was a moment ago, its rate and packets that came as they were sent, hid what it had become for up to two seconds.
+/// What the hop was a moment ago, its rate and packets that came as they were sent, hid what it had
+/// become for up to two seconds.
 #[test]
 fn a_fall_shows_within_half_a_second_whatever_the_hop_was_before() {
     let mut hop = Hop::new(10_000);
@@ -236,7 +237,8 @@ fn a_fall_shows_within_half_a_second_whatever_the_hop_was_before() {
     assert!((30_000..=38_000).contains(&rate), "{rate}");
 }
 
-/// What came early as a fall ended was taken for jitter for ten seconds, and the next fall was not believed.
+/// What came early as a fall ended was taken for jitter for ten seconds, and the next fall was not
+/// believed.
 #[test]
 fn what_comes_early_as_a_fall_ends_is_no_jitter() {
     let mut hop = Hop::new(20);
@@ -252,7 +254,8 @@ fn what_comes_early_as_a_fall_ends_is_no_jitter() {
     assert!(!hop.bottleneck.fell() && !hop.bottleneck.is_jittery);
 }
 
-/// By the rate that was refuted a datagram took longer than it stood, so the queue was none however long it grew.
+/// By the rate that was refuted a datagram took longer than it stood, so the queue was none however
+/// long it grew.
 #[test]
 fn the_queue_of_a_hop_that_has_become_faster_shows_before_its_rate_is_known() {
     let mut hop = Hop::new(10);

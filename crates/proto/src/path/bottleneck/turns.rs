@@ -12,13 +12,15 @@ use super::{
 use crate::limits;
 
 impl Bottleneck {
-    /// Tells whether most packets came as they were sent. What is sent at the pace of a thin hop does, too.
+    /// Tells whether most packets came as they were sent. What is sent at the pace of a thin hop
+    /// does, too.
     pub(super) fn is_longer(&self, slot: &Slot) -> bool {
         let is_paced = self.fell || self.best_ever < THIN;
         slot.is_longer() && !is_paced
     }
 
-    /// Tells whether packets have come at the rate of a thin hop since the queue is deep, for long enough to tell.
+    /// Tells whether packets have come at the rate of a thin hop since the queue is deep, for long
+    /// enough to tell.
     pub(super) fn is_deep_and_thin(&self) -> bool {
         self.deep.is_some_and(|(_, slot)| {
             let tells = slot.busy >= FIRST_BUSY && !slot.is_jitter() && !self.is_longer(&slot);
@@ -26,8 +28,9 @@ impl Bottleneck {
         })
     }
 
-    /// Returns how long a datagram can have queued at most, where it took longer than that: what stands before it is what was
-    /// sent before it, and the hop brings that at the rate at which it brought the last few.
+    /// Returns how long a datagram can have queued at most, where it took longer than that: what
+    /// stands before it is what was sent before it, and the hop brings that at the rate at which it
+    /// brought the last few.
     pub(super) fn longer_way(&mut self, beyond: Duration, sample: &Sample<'_>) -> Option<Duration> {
         let received = sample.received_at_us;
         if beyond < DEEP {
@@ -60,8 +63,8 @@ impl Bottleneck {
         (beyond > most + DEEP).then_some(most)
     }
 
-    /// Takes the rate for wrong where a datagram takes less than the least before by more than half of what that one took at the
-    /// hop: it has become faster.
+    /// Takes the rate for wrong where a datagram takes less than the least before by more than half
+    /// of what that one took at the hop: it has become faster.
     pub(super) fn look_whether_shorter(&mut self, delay: i64) {
         let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
         let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
@@ -84,7 +87,8 @@ impl Bottleneck {
         self.recover();
     }
 
-    /// Notes that the hop is no longer thin. What came too early for its rate of late shows that, and no jitter.
+    /// Notes that the hop is no longer thin. What came too early for its rate of late shows that,
+    /// and no jitter.
     pub(super) fn recover(&mut self) {
         if self.fell {
             self.history.excuse_early(SATURATED_WITHIN);

@@ -76,7 +76,8 @@ pub(super) trait Form: Debug + Send {
     /// Returns the number of the next generation: none from it on has been sent.
     fn next_generation(&self) -> u64;
 
-    /// Returns after what time an order without an answer is given up, as long as a report may be late at most.
+    /// Returns after what time an order without an answer is given up, as long as a report may be
+    /// late at most.
     fn patience(&self) -> units::Duration;
 
     /// Returns when [`Form::handle_timeout`] wants to be called.

@@ -1,8 +1,11 @@
-//! The published form over relays [specs/relay.md §6]: the tunnel's source, with relays for transmitters.
+//! The published form over relays [specs/relay.md §6]: the tunnel's source, with relays for
+//! transmitters.
 //!
 //! *Deviations from the paper* are those of `delivery/generation`, and:
-//! 1. Without an ACK one combination more is asked of each relay: what triggers them is broadcast in the paper. Each counts towards k · r.
-//! 2. No generation is begun 64 after the oldest that is not complete: relays and destination keep 128.
+//! 1. Without an ACK one combination more is asked of each relay: what triggers them is broadcast
+//!    in the paper. Each counts towards k · r.
+//! 2. No generation is begun 64 after the oldest that is not complete: relays and destination keep
+//!    128.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -4,17 +4,20 @@
 //! lacking = size − rank            under way = ordered and not settled
 //! settled = the largest order heard of its transmitter has reached it, or is late:
 //!           srtt + max(4 · rttvar, 10 ms)
-//! next    = the oldest generation with lacking > under way; where less than 0.14 of what is sent is heard, the oldest
-//!           for which useful ≥ 0.7
-//!           or a datagram of the session, which leaves at once as it is
-//!           or, without one, the generation to which one more is of use most likely:
-//! useful  = P(B < lacking), B of under way heard, each with p: Σ_{i < lacking} C(n, i) pⁱ (1 − p)ⁿ⁻ⁱ
+//! next    = the oldest generation with lacking > under way; where less than 0.14 of what is sent
+//!           is heard, the oldest for which useful ≥ 0.7 or a datagram of the session, which leaves
+//!           at once as it is or, without one, the generation to which one more is of use most
+//!           likely:
+//! useful  = P(B < lacking), B of under way heard, each with p: Σ_{i < lacking} C(n, i) pⁱ (1 −
+//!           p)ⁿ⁻ⁱ
 //! f       = 12 · p · rate · srtt / (k · packet)
 //! ```
-//! Where hardly anything is heard, a generation takes seconds, and several at once take seconds each: then one after the other
-//! is what brings something that can be read every second. It costs frames that are heard in vain, of the few there are.
+//! Where hardly anything is heard, a generation takes seconds, and several at once take seconds
+//! each: then one after the other is what brings something that can be read every second. It costs
+//! frames that are heard in vain, of the few there are.
 //!
-//! What k is follows from the queue: a generation takes packets until there are k, or until it needs a combination.
+//! What k is follows from the queue: a generation takes packets until there are k, or until it
+//! needs a combination.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,16 +31,17 @@ use super::{Fate, Form, RoundTrip, Sent, symbol};
 use crate::delivery::generation::LENGTH;
 use crate::limits;
 
-/// A generation is given up when the destination has gained nothing of it for so long: whoever sent it has sent it again
-/// elsewhere, or waits for a route that is gone. What it has gained, where few frames are heard, would be lost.
+/// A generation is given up when the destination has gained nothing of it for so long: whoever sent
+/// it has sent it again elsewhere, or waits for a route that is gone. What it has gained, where few
+/// frames are heard, would be lost.
 const LONGEST: Duration = Duration::from_secs(3);
 /// Least of what an order may take beyond what is usual.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// Generations that are open at least.
 const LEAST_OPEN: usize = 2;
-/// Round trips' worth of what is heard that is open at most: one is under way, one is asked for again; with the others a
-/// transmitter hardly ever has nothing useful to send, and TCP has room for its bursts and for what it sends anew after a
-/// loss.
+/// Round trips' worth of what is heard that is open at most: one is under way, one is asked for
+/// again; with the others a transmitter hardly ever has nothing useful to send, and TCP has room
+/// for its bursts and for what it sends anew after a loss.
 const FILL: u64 = 12;
 /// Weight of an order in the part that is heard, and the least that is assumed.
 const HEARD_WEIGHT: f64 = 1.0 / 64.0;
@@ -119,7 +123,8 @@ impl Ranked {
         held.clamp(LEAST_OPEN.min(self.f.unwrap_or(LEAST_OPEN)), limits::RELAY_GENERATIONS as usize)
     }
 
-    /// Returns the oldest generation that lacks more than is under way, or is likely to lack more than is heard of that.
+    /// Returns the oldest generation that lacks more than is under way, or is likely to lack more
+    /// than is heard of that.
     fn due(&self) -> Option<u64> {
         let is_due = |generation: &Generation| {
             let (lacking, under_way) = (generation.lacking(), generation.under_way);
@@ -335,8 +340,8 @@ impl Form for Ranked {
     }
 }
 
-/// Returns how likely it is that fewer than `lacking` of `under_way` are heard, each with probability `heard`: that one more
-/// is of use.
+/// Returns how likely it is that fewer than `lacking` of `under_way` are heard, each with
+/// probability `heard`: that one more is of use.
 fn useful(lacking: usize, under_way: usize, heard: f64) -> f64 {
     if lacking > under_way {
         return 1.0;

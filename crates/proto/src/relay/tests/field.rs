@@ -1,4 +1,5 @@
-//! A group in virtual time: gateways, relays, wires of 0.2 ms, a radio of which each test says who hears what.
+//! A group in virtual time: gateways, relays, wires of 0.2 ms, a radio of which each test says who
+//! hears what.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -123,7 +124,8 @@ pub(super) struct Field {
     shots: u64,
     /// What the radio takes besides.
     pub(super) radio_delay: [Duration; 2],
-    /// What a radio carries, by its place, if that is less than its relay says, and until when it sends what it was given.
+    /// What a radio carries, by its place, if that is less than its relay says, and until when it
+    /// sends what it was given.
     pub(super) carries: BTreeMap<usize, Rate>,
     busy_until: BTreeMap<usize, Instant>,
     pub(super) hears: Box<dyn FnMut(&Shot) -> bool>,
@@ -143,7 +145,8 @@ pub(super) fn header(bytes: &[u8]) -> Header {
 }
 
 impl Field {
-    /// Sets up a group with so many relays at each side, on the radio at `mbps`; everybody hears everything.
+    /// Sets up a group with so many relays at each side, on the radio at `mbps`; everybody hears
+    /// everything.
     pub(super) fn new(form: RelayForm, relays: [u8; 2], mbps: f64, seed: u64) -> Self {
         let rate = Rate::from_mbps(mbps);
         let mut posts = Vec::new();

@@ -21,7 +21,8 @@ fn figures(field: &Field, at: usize) -> (RelaySentReceived, Relayed, usize) {
 
 type RelaySentReceived = (Sent, Received, usize);
 
-/// Gives every frame of a log to every node, by the hop that `hop` says; returns what each node refused besides.
+/// Gives every frame of a log to every node, by the hop that `hop` says; returns what each node
+/// refused besides.
 fn attack(field: &mut Field, log: &Log, change: impl Fn(&mut Vec<u8>), cross: bool) -> Refusals {
     let sum = |field: &Field| {
         let mut sum = [0; REFUSALS.len()];
@@ -242,7 +243,8 @@ fn a_wrong_combination_by_a_key_holder_harms_what_it_is_in_and_nothing_else() {
     let wrong = came.difference(&sent).count();
     assert!(wrong > 0, "the liar was heard");
     assert!(came.intersection(&sent).count() >= 1_000 - 4 * wrong && came.len() <= 1_000);
-    // What is wrong is as long as what was sent, or hardly begins like it: the session's tag fails on it.
+    // What is wrong is as long as what was sent, or hardly begins like it: the session's tag fails
+    // on it.
     assert!(field.post(Side::Ground, 0).offered.is_empty());
 }
 

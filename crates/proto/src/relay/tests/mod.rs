@@ -209,7 +209,8 @@ fn a_gateway_and_its_only_relay_that_start_again_together_are_understood() {
         field.offer(Side::Ground, 300, 1_000);
         field.hears = Box::new(|shot| !shot.is_coded() || shot.number % 3 == 0);
         field.run(150 * MS);
-        // The other end reports of the source that has ended before it hears of the new one, which its relay has heard of.
+        // The other end reports of the source that has ended before it hears of the new one, which
+        // its relay has heard of.
         field.hears = Box::new(|shot| shot.from.side == Side::Air || !shot.is_coded());
         let restarted = [0, 1].map(|number| field.at(Side::Ground, number));
         restarted.into_iter().for_each(|at| field.start(at));
@@ -275,7 +276,8 @@ fn small_datagrams_beyond_the_rate_of_a_radio_take_its_room_no_longer_than_they_
     assert_eq!((relay.state(at(1_000)).room, relay.state(at(1_200)).room), (0, rested));
 }
 
-/// P(a combination innovates) when the receiver lacks one: 1 − (q^(r−1) − 1) / (q^r − 1), r what the sender holds.
+/// P(a combination innovates) when the receiver lacks one: 1 − (q^(r−1) − 1) / (q^r − 1), r what
+/// the sender holds.
 #[test]
 fn two_hops_of_recoding_innovate_as_theory_says() {
     const K: usize = 4;
@@ -303,7 +305,8 @@ fn two_hops_of_recoding_innovate_as_theory_says() {
         whole += u64::from(all);
     }
     let q = 256.0_f64;
-    // The transmitter has all k, the receiver lacks k − held; the receiver has one more than the destination.
+    // The transmitter has all k, the receiver lacks k − held; the receiver has one more than the
+    // destination.
     let first = (0..K as i32).map(|held| 1.0 - (q.powi(held) - 1.0) / (q.powi(K as i32) - 1.0));
     let second = (1..=K as i32).map(|held| 1.0 - (q.powi(held - 1) - 1.0) / (q.powi(held) - 1.0));
     let expected: f64 = first.chain(second).product();
@@ -323,7 +326,8 @@ fn random_scripts_of_the_fuzz_targets_find_nothing() {
     }
 }
 
-/// What the fuzz target found (fuzz/corpus/relay_group): the last report passed every relay, and was lost between one and its gateway.
+/// What the fuzz target found (fuzz/corpus/relay_group): the last report passed every relay, and
+/// was lost between one and its gateway.
 #[test]
 fn a_report_that_only_the_gateway_missed_comes_again() {
     let script = "6d6d6d6d0b558fffcfcfcfcfcfcf846640ff0096ddff006601d555ffddddddcdff25ddddfefd\

@@ -140,12 +140,14 @@ fn control_passes_a_full_relayed_link_at_once_and_bulk_fills_it() {
     let mbps = bytes as f64 * 8.0 / field.now.since(began).as_secs_f64() / 1e6;
     println!("{mbps:.2} Mbit/s of packets, control at most {longest:?}");
     assert!(longest < 100 * MS, "{longest:?}");
-    // Of what four transmitters send, a frame is heard by one of four receivers at least in 0.87 of all cases.
+    // Of what four transmitters send, a frame is heard by one of four receivers at least in 0.87 of
+    // all cases.
     assert!(mbps > 0.85 * 4.0 * 0.87 * 1_200.0 / 1_310.0, "{mbps}");
 }
 
-/// Sends 20 messages of 60 bytes a second each way for 40 s over radios that carry so little while their relays say 20 Mbit/s;
-/// returns how many came, and the largest age of those of the last half.
+/// Sends 20 messages of 60 bytes a second each way for 40 s over radios that carry so little while
+/// their relays say 20 Mbit/s; returns how many came, and the largest age of those of the last
+/// half.
 fn over_thin_radios(kbps: u64, bulk: bool) -> (usize, Duration) {
     let mut field = Field::new(RANKED, [4, 4], 20.0, 10);
     field.thin(kbps);
@@ -185,7 +187,8 @@ fn over_thin_radios(kbps: u64, bulk: bool) -> (usize, Duration) {
 
 #[test]
 fn control_passes_radios_that_are_thinner_than_it_though_their_relays_say_20_mbit_s() {
-    // Twenty messages a second with all their headers take 28 kbit/s: beside anything else 30 are not enough for all of them.
+    // Twenty messages a second with all their headers take 28 kbit/s: beside anything else 30 are
+    // not enough for all of them.
     let scenes = [
         (30, false, 1_590, 800),
         (60, false, 1_590, 800),
@@ -225,7 +228,8 @@ fn acknowledgements_that_are_made_at_once_leave_at_once_and_uncoded() {
 fn what_a_lying_relay_makes_fails_the_session_alone() {
     let mut field = connected([2, 2], 5.0, 9);
     let group = GroupKey::new(GROUP);
-    // What it passes on nobody else does: a frame that came before from another would make it harmless.
+    // What it passes on nobody else does: a frame that came before from another would make it
+    // harmless.
     field.hears = Box::new(|shot| !shot.is_coded() || [shot.from.number, shot.to.number] == [2, 2]);
     let mut count = 0;
     field.insider = Box::new(move |hop, bytes| {

@@ -1,5 +1,5 @@
-//! The useful share of frames heard, on the slot model of the design: four transmitters of 1 Mbit/s, each frame heard by one
-//! receiver or by none.
+//! The useful share of frames heard, on the slot model of the design: four transmitters of 1
+//! Mbit/s, each frame heard by one receiver or by none.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,7 +9,8 @@ use units::{Duration, Rng};
 use super::super::*;
 use super::field::{Field, MS};
 
-/// Returns the part of the coded frames heard that told the destination something new, and the same of what could be heard.
+/// Returns the part of the coded frames heard that told the destination something new, and the same
+/// of what could be heard.
 fn share(form: RelayForm, reception: f64, feedback: Duration, seed: u64) -> [f64; 2] {
     let mut field = Field::new(form, [4, 4], 1.0, seed);
     let heard = Rc::new(Cell::new(0_u64));
@@ -38,8 +39,9 @@ fn share(form: RelayForm, reception: f64, feedback: Duration, seed: u64) -> [f64
     [useful as f64 / (heard.get() - before.1) as f64, useful as f64 / (4.0 * slots * reception)]
 }
 
-/// What passes from the decision until a report tells of a frame without any delay of the radio: 4 ms until the frame before has
-/// left, 12 ms on the air, up to 10 ms until the report leaves, 1 ms until it is there.
+/// What passes from the decision until a report tells of a frame without any delay of the radio: 4
+/// ms until the frame before has left, 12 ms on the air, up to 10 ms until the report leaves, 1 ms
+/// until it is there.
 const AIR: u32 = 24;
 
 #[test]
@@ -50,8 +52,8 @@ fn ranked_wastes_next_to_nothing_of_what_is_heard() {
     for (feedback, reception) in points.concat() {
         let [heard, all] = share(form, reception, (feedback - AIR) * MS, 1);
         println!("ranked f = 8, {feedback} ms, {reception}: {heard:.3}, {all:.3} of all");
-        // The aim is 0.98 everywhere. With 48 ms eight generations are too few for it here: reports wait for up to 10 ms
-        // besides. As many as the form itself takes are enough, see below.
+        // The aim is 0.98 everywhere. With 48 ms eight generations are too few for it here: reports
+        // wait for up to 10 ms besides. As many as the form itself takes are enough, see below.
         let least = if feedback < 48 { 0.98 } else { 0.96 };
         if heard < least || all < least {
             short.push((feedback, reception, heard, all));

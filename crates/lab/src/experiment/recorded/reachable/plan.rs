@@ -7,12 +7,13 @@
 //!     it arrives in time, take the earliest first until all its bits are placed
 //!     a message that cannot be placed whole is dropped and gives back what it took
 //! ```
-//! *Source*: matching in a convex bipartite graph (Glover 1967): a millisecond serves the messages that
-//! were sent before it and whose deadline is not over when it arrives, an interval in the order of
-//! sending; taking first what expires first serves as many bits as can be served. For messages of
-//! equal length no other order places more of them.
+//! *Source*: matching in a convex bipartite graph (Glover 1967): a millisecond serves the messages
+//! that were sent before it and whose deadline is not over when it arrives, an interval in the
+//! order of sending; taking first what expires first serves as many bits as can be served. For
+//! messages of equal length no other order places more of them.
 //!
-//! Who calls `serve` first goes first: control before live messages, before the flight, before video.
+//! Who calls `serve` first goes first: control before live messages, before the flight, before
+//! video.
 
 use super::capacity::Capacity;
 

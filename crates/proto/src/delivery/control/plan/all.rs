@@ -10,8 +10,8 @@
 //! *Deviations from the paper*:
 //! 1. Sub-flows of MPTCP send a lost copy again after TCP's timeout, which doubles; rounds here
 //!    follow each other at a constant probe timeout.
-//! 2. The paper has one class of control; policies here differ in order, life and persistence, and some
-//!    messages are not replicated: they go to the best path (`best.rs`).
+//! 2. The paper has one class of control; policies here differ in order, life and persistence, and
+//!    some messages are not replicated: they go to the best path (`best.rs`).
 //! 3. The second copy on a lone path, and copies on paths that have fallen silent, are additions.
 
 use units::{Duration, Instant};
@@ -22,8 +22,8 @@ use crate::delivery::control::message::Message;
 use crate::ids::PathId;
 
 /// The pause before a second copy where one usable path is left: 5 ms. Long enough for most loss
-/// bursts of a radio's own queue to pass, short against the deadlines of autopilots and ground stations,
-/// of which the first is 250 ms [specs/delivery.md §3] (rule 4).
+/// bursts of a radio's own queue to pass, short against the deadlines of autopilots and ground
+/// stations, of which the first is 250 ms [specs/delivery.md §3] (rule 4).
 pub(super) const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
 
 /// The least time between two rounds of copies: twice the pause before the second copy, so that the
@@ -78,8 +78,8 @@ impl Plan for All {
     }
 }
 
-/// Returns the round that puts a copy on every path that takes control, and on backups that nothing else calls for
-/// where they `are_needed`.
+/// Returns the round that puts a copy on every path that takes control, and on backups that nothing
+/// else calls for where they `are_needed`.
 pub(super) fn everywhere(view: View<'_>, message: &Message, are_needed: bool) -> Round {
     let class = message.policy().class;
     let wants = |path: &&ControlPath| {
@@ -89,7 +89,8 @@ pub(super) fn everywhere(view: View<'_>, message: &Message, are_needed: bool) ->
     Round::On(view.paths().filter(wants).map(|path| path.id).collect())
 }
 
-/// Tells whether a copy that is sent on the path now would not run behind one that may still arrive.
+/// Tells whether a copy that is sent on the path now would not run behind one that may still
+/// arrive.
 fn wants_copy(now: Instant, message: &Message, path: &ControlPath) -> bool {
     let sent_at = message.sent_on(path.id);
     sent_at.is_none_or(|sent_at| now.since(sent_at) >= path.repeat_after)

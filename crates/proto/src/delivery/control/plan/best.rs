@@ -13,9 +13,9 @@ use crate::delivery::control::ControlPath;
 use crate::delivery::control::message::Message;
 use crate::ids::PathId;
 
-/// The least time between two rounds. The detection of losses and of silent paths starts a round much
-/// sooner; this is the net below it, and long because the path that carries the message need not be the one
-/// that the probe timeout is of [specs/delivery.md §3] (rule 6).
+/// The least time between two rounds. The detection of losses and of silent paths starts a round
+/// much sooner; this is the net below it, and long because the path that carries the message need
+/// not be the one that the probe timeout is of [specs/delivery.md §3] (rule 6).
 const BEST_ROUND: Duration = Duration::from_millis(500);
 
 /// The plan of what is not replicated.

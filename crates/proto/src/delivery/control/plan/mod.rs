@@ -1,4 +1,5 @@
-//! Which copies of a control message leave when: a policy, asked by the outbox, which carries it out.
+//! Which copies of a control message leave when: a policy, asked by the outbox, which carries it
+//! out.
 //!
 //! A policy is a trait, a read-only view and one file each, as schedulers are:
 //!
@@ -7,7 +8,8 @@
 //! best     one path at a time                               what is not replicated
 //! targets  no more copies than a target takes               what is replicated and has one
 //! ```
-//! What a policy needs to know of a path goes into [`ControlPath`], which the outbox keeps up to date.
+//! What a policy needs to know of a path goes into [`ControlPath`], which the outbox keeps up to
+//! date.
 
 mod all;
 mod best;
@@ -62,8 +64,8 @@ pub(super) enum Round {
 pub(super) enum Due {
     /// At a time.
     At(Instant),
-    /// With the next message that leaves on the same path from a time on: it shares that one's datagram. Where none
-    /// does, at another time.
+    /// With the next message that leaves on the same path from a time on: it shares that one's
+    /// datagram. Where none does, at another time.
     WithNext { from: Instant, until: Instant },
 }
 
@@ -85,10 +87,12 @@ impl Due {
 /// besides    a path comes or works again: a copy there at once, where `wants_on_gained`
 /// ```
 pub(super) trait Plan: Debug + Send {
-    /// Returns where copies go in a round that begins now; the first one is the *flight* of the message.
+    /// Returns where copies go in a round that begins now; the first one is the *flight* of the
+    /// message.
     fn round(&mut self, view: View<'_>, seq: u64, message: &Message) -> Round;
 
-    /// Returns when the next round is due; none where there is none, or no copy has left in this one.
+    /// Returns when the next round is due; none where there is none, or no copy has left in this
+    /// one.
     fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant>;
 
     /// Returns when a second copy is due after one that leaves on `path` now.
@@ -167,7 +171,8 @@ impl Plans {
         }
     }
 
-    /// Tells whether any message has been under a target: only then is more to be told than changes of paths.
+    /// Tells whether any message has been under a target: only then is more to be told than changes
+    /// of paths.
     pub(super) fn has_targets(&self) -> bool {
         self.target.is_in_use()
     }

@@ -1,4 +1,5 @@
-//! What may differ between forms: when a generation is packed, how many combinations leave, and when more do.
+//! What may differ between forms: when a generation is packed, how many combinations leave, and
+//! when more do.
 
 mod published;
 
@@ -11,7 +12,8 @@ pub(crate) use published::Published;
 /// What a source knows of its way to the destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Those that combine for themselves (n_Tx); paths of one session do not: together they are one.
+    /// Those that combine for themselves (n_Tx); paths of one session do not: together they are
+    /// one.
     pub(crate) transmitters: usize,
     /// What all of them send together.
     pub(crate) rate: Rate,
@@ -41,8 +43,8 @@ pub(crate) trait Pace: Debug + Send {
     /// Returns how many combinations each transmitter is asked for at first (s).
     fn first(&self, k: usize, way: &Way) -> usize;
 
-    /// Returns what is asked for without an ACK once `sent` combinations have left, while so many bytes are in
-    /// flight; none when the retries are over.
+    /// Returns what is asked for without an ACK once `sent` combinations have left, while so many
+    /// bytes are in flight; none when the retries are over.
     fn more(&self, k: usize, sent: usize, in_flight: usize, way: &Way) -> Option<More>;
 
     /// Tells whether the packets themselves leave first, and combinations after them.

@@ -6,8 +6,9 @@ use super::{More, Pace, Way};
 
 /// Generations that may be in flight however short the way is: the paper's own setting.
 const LEAST_IN_FLIGHT: usize = 2;
-/// Part of the fastest round trip for which an incomplete generation waits: "a short time commensurate with the
-/// estimated RTT" [FlowCode §III-A]. A whole one would show in every pause of TCP's slow start.
+/// Part of the fastest round trip for which an incomplete generation waits: "a short time
+/// commensurate with the estimated RTT" [FlowCode §III-A]. A whole one would show in every pause of
+/// TCP's slow start.
 const WAIT: u32 = 4;
 /// No wait for an ACK is longer.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -28,7 +29,8 @@ impl Pace for Published {
         way.least_rtt / WAIT
     }
 
-    /// f = t_RTT · n_Tx / (t_pkt · k), where n_Tx / t_pkt is the rate of all transmitters in packets.
+    /// f = t_RTT · n_Tx / (t_pkt · k), where n_Tx / t_pkt is the rate of all transmitters in
+    /// packets.
     fn in_flight(&self, way: &Way, generation: usize) -> usize {
         let held = || way.rate.bytes_in(way.rtt).div_ceil(generation.max(1) as u64);
         self.f.unwrap_or_else(|| usize::try_from(held()).unwrap_or(usize::MAX).max(LEAST_IN_FLIGHT))
@@ -61,7 +63,8 @@ mod tests {
     #[test]
     fn parameters_are_the_papers() {
         let pace = Published { f: None, r: 10, of_each: false };
-        // Four transmitters of 1 Mbit/s, packets of 1,472 bytes, k = 4, a round trip of two generations: f = 2.
+        // Four transmitters of 1 Mbit/s, packets of 1,472 bytes, k = 4, a round trip of two
+        // generations: f = 2.
         let way = Way {
             transmitters: 4,
             rate: Rate::from_mbps(4.0),

@@ -1,24 +1,26 @@
-//! Which path brings a symbol first: symbols queued on a path that has become slow are sent again on
-//! another, before the slow one has shown that they are lost.
+//! Which path brings a symbol first: symbols queued on a path that has become slow are sent again
+//! on another, before the slow one has shown that they are lost.
 //!
 //! ```text
 //! delay(p)   = until what leaves now on p arrives, by what the path's acknowledgements say of the
 //!              peer's receptions and of the rate of the narrowest hop, or as long as its answer is
 //!              overdue (`path/drain.rs`)
-//! held up    : the symbol arrives later than now + delay(best) + 20 ms; or its answer is later than
-//!              delay(p) at its departure + least rtt / 2 + 30 ms, and the best path is another
-//! worth it   : delay(p) < delay(best) + least rtt(best): later, what is lost on the best one is there
-//!              again sooner
+//! held up    : the symbol arrives later than now + delay(best) + 20 ms; or its answer is later
+//!              than delay(p) at its departure + least rtt / 2 + 30 ms, and the best path is
+//!              another
+//! worth it   : delay(p) < delay(best) + least rtt(best): later, what is lost on the best one is
+//!              there again sooner
 //! reserve    ← min(reserve + 0.05, 64) per source symbol; one that is sent again by another path before
 //!              it was given up takes one
 //! ```
-//! What comes back by the other path is no sign of life of this one: each symbol is judged by the path
-//! that it was put on.
+//! What comes back by the other path is no sign of life of this one: each symbol is judged by the
+//! path that it was put on.
 //!
-//! Source: the idea of opportunistic retransmission in \[MPTCP\] and of reinjection in \[XLINK\], which send
-//! again on a fast path what a slow one holds back. *Deviations*: 1. judged by the one-way delay of each
-//! symbol, not by a window that is full or by what a player has left; 2. not what repair symbols under
-//! way by other paths will recover; 3. bounded by what source symbols have saved.
+//! Source: the idea of opportunistic retransmission in \[MPTCP\] and of reinjection in \[XLINK\],
+//! which send again on a fast path what a slow one holds back. *Deviations*: 1. judged by the
+//! one-way delay of each symbol, not by a window that is full or by what a player has left; 2. not
+//! what repair symbols under way by other paths will recover; 3. bounded by what source symbols
+//! have saved.
 
 use smallvec::SmallVec;
 use units::{Duration, Instant};

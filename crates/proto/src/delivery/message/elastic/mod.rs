@@ -32,7 +32,8 @@ use receiver::Receiver;
 pub use redundancy::ElasticRedundancy;
 use sender::Sender;
 
-/// Bytes that a coder takes even where there is no room: so many symbols leave in a round trip then.
+/// Bytes that a coder takes even where there is no room: so many symbols leave in a round trip
+/// then.
 const LEAST_CODER: usize = 24 * limits::SYMBOL_BYTES;
 
 /// The elastic window as a form of message delivery.

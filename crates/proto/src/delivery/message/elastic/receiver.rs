@@ -12,7 +12,8 @@ use crate::limits;
 use crate::recovery::MAX_ACK_DELAY;
 use crate::wire::{FEEDBACK_MAX, FeedbackFrame, Frame, RepairFrame, SourceFrame};
 
-/// The longest that feedback is held back while something is missing, otherwise as an acknowledgement is: what comes in together is told together.
+/// The longest that feedback is held back while something is missing, otherwise as an
+/// acknowledgement is: what comes in together is told together.
 const MISSING_DELAY: Duration = Duration::from_micros(2_500);
 /// After so long without a new symbol the sender is told again what it knows, at the least …
 const LEAST_REPEAT: Duration = Duration::from_micros(2_500);
@@ -22,11 +23,12 @@ const REPEATS: u32 = 4;
 const INTERVAL_WEIGHT: u32 = 8;
 /// The longest interval that is believed.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(100);
-/// Decoded symbols that the sender has trimmed are kept for at least this long, and less than twice as long:
-/// beyond the time by which one path is slower than another, whose repair symbols may still contain them.
+/// Decoded symbols that the sender has trimmed are kept for at least this long, and less than twice
+/// as long: beyond the time by which one path is slower than another, whose repair symbols may
+/// still contain them.
 const KEPT_FOR: Duration = Duration::from_secs(1);
-/// The same of symbols that the sender may not have trimmed, where nothing is missing and nothing comes: it
-/// sends again what it has had no answer to.
+/// The same of symbols that the sender may not have trimmed, where nothing is missing and nothing
+/// comes: it sends again what it has had no answer to.
 const IDLE: Duration = Duration::from_secs(10);
 /// Ids above this are nonsense: a sender does not get there in the life of the universe.
 const LAST_ID: u64 = 1 << 60;
@@ -198,8 +200,8 @@ impl Receiver {
         self.decoder.as_ref().is_none_or(|decoder| id <= decoder.next_in_order())
     }
 
-    /// Notes that there are symbols below `end` for which there was no room: the sender is told what is missing,
-    /// as if they had been lost.
+    /// Notes that there are symbols below `end` for which there was no room: the sender is told
+    /// what is missing, as if they had been lost.
     pub(super) fn on_refused(&mut self, now: Instant, end: u64) {
         let Some(decoder) = &self.decoder else { return };
         if end > decoder.next_in_order() + decoder.capacity() as u64 {

@@ -40,19 +40,21 @@ const EARLY: f64 = 0.06;
 const MUCH: f64 = 0.5;
 /// Symbols sent again that may be owed.
 const MOST_DEBT: f64 = -32.0;
-/// As many repair symbols are saved for times when every path is silent: four rounds for a round trip of 24 symbols, on two paths …
+/// As many repair symbols are saved for times when every path is silent: four rounds for a round
+/// trip of 24 symbols, on two paths …
 const MOST_SPARE: f64 = 400.0;
 /// As many as are there at the start, when nothing could be saved yet.
 const FIRST_SPARE: f64 = 128.0;
 /// How much faster than the slow estimate the path's own one must rise to be believed.
 const SUDDEN: f64 = 0.05;
 
-/// The constants that say how much an elastic window repairs. No configuration sets them; the laboratory varies
-/// them ([`crate::MessageForm::Tuned`]).
+/// The constants that say how much an elastic window repairs. No configuration sets them; the
+/// laboratory varies them ([`crate::MessageForm::Tuned`]).
 ///
 /// ```
 /// use fulmar_proto::{ElasticRedundancy, MessageForm};
-/// let twice = ElasticRedundancy { levels: [0.0625, 0.25, 0.48, 1.0], ..ElasticRedundancy::default() };
+/// let twice = ElasticRedundancy { levels: [0.0625, 0.25, 0.48, 1.0],
+///             ..ElasticRedundancy::default() };
 /// assert_ne!(MessageForm::Tuned(twice), MessageForm::Tuned(ElasticRedundancy::default()));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +65,8 @@ pub struct ElasticRedundancy {
     pub slope: f64,
     /// Repair symbols per source symbol before anything is known.
     pub unknown: f64,
-    /// Repair symbols per source symbol where losses come in bursts and another path can repair them.
+    /// Repair symbols per source symbol where losses come in bursts and another path can repair
+    /// them.
     pub bursts: f64,
     /// Mean run of lost packets that is no chance any more.
     pub burst_run: f64,
@@ -149,8 +152,8 @@ impl Redundancy {
         }
     }
 
-    /// Lets one repair symbol go without a token: nothing follows that would protect the last source
-    /// symbol.
+    /// Lets one repair symbol go without a token: nothing follows that would protect the last
+    /// source symbol.
     pub(super) fn grant(&mut self) {
         self.tokens = self.tokens.max(1.0);
     }

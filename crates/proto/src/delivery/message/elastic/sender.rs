@@ -167,7 +167,8 @@ impl Sender {
         !self.kept.is_empty()
     }
 
-    /// Notes which paths are worth symbols, and sends again by a faster one what a slow one holds up.
+    /// Notes which paths are worth symbols, and sends again by a faster one what a slow one holds
+    /// up.
     pub(super) fn follow_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
         self.note_paths(now, paths);
         self.hasten(now);
@@ -332,7 +333,8 @@ impl Sender {
         later.filter(|(_, path)| soon(*path)).count()
     }
 
-    /// Notes which paths are worth symbols: what was to be sent again on others alone goes on these.
+    /// Notes which paths are worth symbols: what was to be sent again on others alone goes on
+    /// these.
     fn note_paths(&mut self, now: Instant, paths: &[PathSnapshot]) {
         self.spreads_bursts = self.redundancy.spreads_bursts(now, paths);
         // Each path that may carry one asks, mostly at one moment.

@@ -4,23 +4,24 @@
 //! ```text
 //! overdue   the answer to the oldest symbol that no feedback covers is later than
 //!           srtt + max(2·rttvar, 2 ms) of the slowest path worth symbols
-//! round     when the peer says something and that symbol is overdue: it hears nothing of us; or when
-//!           it says nothing for 50 ms more: nobody hears anything.
-//!           2 · (symbols that no feedback covers) + 4 repair symbols on every path worth symbols, as far as
-//!           what was saved lasts and three windows have room; the next when the answer to this one
-//!           is overdue, for a second at most
+//! round     when the peer says something and that symbol is overdue: it hears nothing of us; or
+//!           when it says nothing for 50 ms more: nobody hears anything. 2 · (symbols that no
+//!           feedback covers) + 4 repair symbols on every path worth symbols, as far as what was
+//!           saved lasts and three windows have room; the next when the answer to this one is
+//!           overdue, for a second at most
 //! ```
 //! When all paths lose everything, what is sent one by one arrives with the first packet that gets
 //! through at the earliest, and recovers one symbol each. A round recovers the whole backlog at
 //! once, without the round trip that it takes to hear of the end of the burst. Twice the backlog on
-//! each path, because the burst may last for part of the round. It is paid for by what source symbols
-//! have saved (`redundancy.rs`), so that neither an outage nor a queue of many seconds is answered
-//! with more than that. Smaller rounds one after the other, every 10 or 20 ms, were worse: most of
-//! them leave when the first has already been enough, and the next silence finds nothing saved.
+//! each path, because the burst may last for part of the round. It is paid for by what source
+//! symbols have saved (`redundancy.rs`), so that neither an outage nor a queue of many seconds is
+//! answered with more than that. Smaller rounds one after the other, every 10 or 20 ms, were worse:
+//! most of them leave when the first has already been enough, and the next silence finds nothing
+//! saved.
 //!
-//! The peer repeats its feedback when nothing new comes (`receiver.rs`), so that a round leaves as soon
-//! as the answer is overdue. A way back that is silent alone costs nothing if it is not silent for
-//! 50 ms more; beyond that it cannot be told from silence on both ways, and costs a round.
+//! The peer repeats its feedback when nothing new comes (`receiver.rs`), so that a round leaves as
+//! soon as the answer is overdue. A way back that is silent alone costs nothing if it is not silent
+//! for 50 ms more; beyond that it cannot be told from silence on both ways, and costs a round.
 
 use smallvec::SmallVec;
 use units::{Duration, Instant};

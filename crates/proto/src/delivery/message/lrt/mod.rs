@@ -1,7 +1,9 @@
-//! The published protocol: coders of bounded size, rank-update ACKs, repair at a constant rate \[LRT\].
+//! The published protocol: coders of bounded size, rank-update ACKs, repair at a constant rate
+//! \[LRT\].
 //!
 //! ```text
-//! coder c           symbols c·K … c·K + K − 1 of the session; ids rise, the next begins when c is full
+//! coder c           symbols c·K … c·K + K − 1 of the session; ids rise, the next begins when c is
+//!                   full
 //! send now          every source symbol, uncoded, before any repair symbol          [LRT §III-E]
 //! repair of c       Σ gᵢ·sᵢ over everything that c holds so far, at any moment       [LRT §III-B]
 //! needed while      encoder rank (symbols added) > decoder rank (symbols seen)       [LRT §III-C]
@@ -13,21 +15,22 @@
 //!                   repair, in turn                                           [LRT §III-E, eq. 2]
 //! ```
 //! Source: [LRT §III]. [`Sender`] and [`Receiver`] know nothing of each other's place; division,
-//! reconstruction and order are `super`'s. It is here to be compared with `super::elastic`, not to be
-//! flown.
+//! reconstruction and order are `super`'s. It is here to be compared with `super::elastic`, not to
+//! be flown.
 //!
 //! *Deviations from the paper*:
-//! 1. A symbol that tells nothing new of a coder that is not full is answered with its rank too. The
-//!    paper answers only those below the filter; where the ACK of a stream's last symbol was lost,
-//!    repair would go on for ever.
+//! 1. A symbol that tells nothing new of a coder that is not full is answered with its rank too.
+//!    The paper answers only those below the filter; where the ACK of a stream's last symbol was
+//!    lost, repair would go on for ever.
 //! 2. The token bucket counts repair symbols: each source symbol adds r, which is the rate src·r
 //!    with src measured over one symbol, and puts the repair symbol beside the source symbol. While
 //!    no source symbol comes for twice the mean interval, time adds r per mean interval, which the
 //!    bucket takes to be 25 ms at most, so that the last message before a pause is repaired too.
-//! 3. r is a constant that the configuration gives, 0.5 unless it says otherwise: a choice. The paper's "matches the
-//!    observed packet loss rate" [LRT §III-E, eq. 2] collapses at r = loss (experiments/lrt/README.md).
-//! 4. The paper takes Bw as given, and has no congestion control. Here Bw shows where the path has a
-//!    queue: then repair leaves only while what is in flight is below β of the congestion window.
+//! 3. r is a constant that the configuration gives, 0.5 unless it says otherwise: a choice. The
+//!    paper's "matches the observed packet loss rate" [LRT §III-E, eq. 2] collapses at r = loss
+//!    (experiments/lrt/README.md).
+//! 4. The paper takes Bw as given, and has no congestion control. Here Bw shows where the path has
+//!    a queue: then repair leaves only while what is in flight is below β of the congestion window.
 //!    Without a queue the session lets symbols leave up to six times the window.
 //! 5. Coders in flight are bounded by what a receiver may be made to hold: a sender whose oldest
 //!    coder is so far behind takes no more messages.

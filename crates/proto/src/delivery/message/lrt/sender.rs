@@ -12,9 +12,10 @@ use crate::limits;
 use crate::path::PathSnapshot;
 use crate::wire::{RankFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 
-/// A smoothed round-trip time that is this much above the least means that the path has a queue. The
-/// smoothed one, not the standing one that paths judge losses by: a symbol may come late through a
-/// queue that comes and goes, and the question here is which repair symbols can wait, not what was lost.
+/// A smoothed round-trip time that is this much above the least means that the path has a queue.
+/// The smoothed one, not the standing one that paths judge losses by: a symbol may come late
+/// through a queue that comes and goes, and the question here is which repair symbols can wait, not
+/// what was lost.
 const SMOOTHED_QUEUE: Duration = Duration::from_millis(5);
 
 /// Encodes, sends and keeps the coders that the receiver has not fully decoded.

@@ -1,4 +1,5 @@
-//! The published form alone: coders, acknowledgements and the bucket, over a link that loses packets; no session.
+//! The published form alone: coders, acknowledgements and the bucket, over a link that loses
+//! packets; no session.
 
 use units::{Duration, Instant, Rng};
 

@@ -98,7 +98,8 @@ fn on_a_slow_link_what_tcp_sends_again_takes_the_place_of_what_it_would_overtake
     (70..73).for_each(|sequence| push_at(&mut queue, 5_300, 1, 201, sequence));
     assert_eq!((queue.len(), queue.dropped()), (64, 9));
 
-    // What was not refused waits or is under way: nothing is dropped for its sake, nor while the oldest waits but a moment.
+    // What was not refused waits or is under way: nothing is dropped for its sake, nor while the
+    // oldest waits but a moment.
     for sequence in [3, 6] {
         let mut queue = full();
         push_at(&mut queue, 6_000, 1, 200, sequence);

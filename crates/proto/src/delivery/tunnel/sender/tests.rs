@@ -38,7 +38,8 @@ fn submit(sender: &mut Sender, flow: u64, part: Part, tag: u8) {
     });
 }
 
-/// Lets a path take what it is given; returns the symbol's number, how far back it points, and its tag.
+/// Lets a path take what it is given; returns the symbol's number, how far back it points, and its
+/// tag.
 fn poll(sender: &mut Sender, path: PathId, ahead: usize) -> Option<(u64, u64, u8)> {
     let number = sender.poll(at(5_000), path, ahead, ROOM, &Always(true))?;
     let frame = sender.frame(number).expect("what leaves is kept");

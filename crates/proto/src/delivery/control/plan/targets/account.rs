@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! window    ten minutes, in buckets of ten seconds; besides, the whole session
-//! share     missed weight / weight; a message weighs one, or, where the newest counts, the time since the one before
+//! share     missed weight / weight; a message weighs one, or, where the newest counts, the time
+//!           since the one before
 //! episode   misses less than a second apart
 //! bound     upper bound of \[ClopperPearson\] for episodes in messages / (misses per episode)
 //! ```
@@ -14,11 +15,13 @@ use units::{Duration, Instant};
 
 use super::bound;
 
-/// The span that is judged: a target is about an average, and in a good second everything looks reachable.
+/// The span that is judged: a target is about an average, and in a good second everything looks
+/// reachable.
 const WINDOW: Duration = Duration::from_secs(600);
 /// How finely it moves on.
 const BUCKET: Duration = Duration::from_secs(10);
-/// Misses that are closer belong together: longer than a burst of losses, and than a path takes to be suspected.
+/// Misses that are closer belong together: longer than a burst of losses, and than a path takes to
+/// be suspected.
 const EPISODE: Duration = Duration::from_secs(1);
 
 /// What became of one message.

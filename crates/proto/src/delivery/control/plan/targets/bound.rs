@@ -7,11 +7,13 @@
 
 /// The chance that the upper bound is wrong.
 const DOUBT: f64 = 0.05;
-/// The same of the lower one, which is asked again and again: what is said by it is said for good reason.
+/// The same of the lower one, which is asked again and again: what is said by it is said for good
+/// reason.
 const LITTLE_DOUBT: f64 = 0.001;
 /// Halvings: they leave 10⁻¹⁵.
 const HALVINGS: u32 = 50;
-/// Events beyond which the normal approximation is exact enough: its error is below 2 % of the bound.
+/// Events beyond which the normal approximation is exact enough: its error is below 2 % of the
+/// bound.
 const MANY: f64 = 200.0;
 /// Deviations of the normal distribution that are exceeded with these chances.
 const DEVIATIONS: f64 = 1.645;

@@ -8,8 +8,8 @@
 //!                       and    miss(S | F) − least miss(F) ≤ 9/10 target − average of the least
 //! none: everywhere
 //! ```
-//! The second condition spends what the links leave of the target, once: where the average is just met whatever is
-//! sent, nothing may be saved.
+//! The second condition spends what the links leave of the target, once: where the average is just
+//! met whatever is sent, nothing may be saved.
 //!
 //! A path on which a copy would be too late, by what is under way there at the rate of the hop,
 //! is in no S but that of every path.
@@ -31,14 +31,14 @@ const ROUNDS: u32 = 8;
 const HALF: f64 = 0.5;
 /// How much of the target the average may use up.
 const MOST: f64 = 0.9;
-/// What a delay as long as the deadline costs, in copies: of paths that cost the same, the faster one is to be taken, unless it
-/// loses so much that rounds cost more.
+/// What a delay as long as the deadline costs, in copies: of paths that cost the same, the faster
+/// one is to be taken, unless it loses so much that rounds cost more.
 const DELAY: f64 = 0.5;
 /// Rounds that lost answers cause, for each that a lost copy does: both ways lose alike, as a rule.
 const ANSWERS: f64 = 2.0;
 
-/// What a copy that rides costs, in copies: more than none and less than one with headers of its own. Which flight is the
-/// cheapest depends on no more.
+/// What a copy that rides costs, in copies: more than none and less than one with headers of its
+/// own. Which flight is the cheapest depends on no more.
 const RIDE: f64 = 0.6;
 
 /// What follows a copy on a lone path.
@@ -53,8 +53,8 @@ pub(super) enum Second {
 }
 
 impl Second {
-    /// Lists the copies that may follow, first the one that is taken where they are alike. What a newer message replaces is
-    /// not worth its bytes any more when that one leaves.
+    /// Lists the copies that may follow, first the one that is taken where they are alike. What a
+    /// newer message replaces is not worth its bytes any more when that one leaves.
     pub(super) fn copies(newest_counts: bool) -> &'static [Self] {
         if newest_counts { &[Self::Soon] } else { &[Self::Soon, Self::Rides] }
     }
@@ -107,8 +107,8 @@ pub(super) struct Demand {
     pub(super) miss: f64,
     /// The least that these links miss on average.
     pub(super) average: f64,
-    /// Whether the newest message counts: then rounds begin when something is late that was expected, and a flight on
-    /// failing paths alone would never have one.
+    /// Whether the newest message counts: then rounds begin when something is late that was
+    /// expected, and a flight on failing paths alone would never have one.
     pub(super) newest_counts: bool,
     pub(super) deadline: Duration,
 }
@@ -139,7 +139,8 @@ impl Ways {
         (0..SLOTS).filter(arrives).fold(Mask::NONE, Mask::with)
     }
 
-    /// Returns when the rounds of a flight begin: when its earliest answer is late, of those that may be expected.
+    /// Returns when the rounds of a flight begin: when its earliest answer is late, of those that
+    /// may be expected.
     pub(super) fn rounds_from(&self, [before, flight]: [Mask; 2]) -> Option<Duration> {
         let due = expected(before, flight)
             .iter()
@@ -205,7 +206,8 @@ impl Ways {
         cheapest.unwrap_or_else(|| self.everywhere(failures, before, demand))
     }
 
-    /// Returns the flight on every path, with the second copy that misses the least where there is one path.
+    /// Returns the flight on every path, with the second copy that misses the least where there is
+    /// one path.
     pub(super) fn everywhere(&self, failures: &Failures, before: Mask, demand: &Demand) -> Choice {
         let paths = self.present();
         let choice = |second| {
@@ -223,8 +225,8 @@ impl Ways {
         if self.is_lone() { Second::copies(demand.newest_counts) } else { &[] }
     }
 
-    /// Lists the flights that there may be: all there are, and any of the paths that are in time. Where one path is all
-    /// there is, with a second copy and without.
+    /// Lists the flights that there may be: all there are, and any of the paths that are in time.
+    /// Where one path is all there is, with a second copy and without.
     fn flights(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = (Mask, Second)> {
         let (in_time, all) = (self.within(Some(demand.deadline)), self.present());
         let failing = if demand.newest_counts { before } else { Mask::NONE };
@@ -257,7 +259,8 @@ impl Ways {
     }
 }
 
-/// Returns the paths of a flight of which answers may be expected: not those that fail, unless all do.
+/// Returns the paths of a flight of which answers may be expected: not those that fail, unless all
+/// do.
 pub(super) fn expected(before: Mask, flight: Mask) -> Mask {
     let works = flight.iter().filter(|path| !before.contains(*path)).fold(Mask::NONE, Mask::with);
     if works.is_empty() { flight } else { works }

@@ -3,21 +3,26 @@
 //! ```text
 //! f(S | F) = Π over i in S of P(copy on i fails | paths of F and paths of S before i failed)     eq. 1 without its
 //!                                                                                                independence
-//! u(S | F) = share of failed flights S that nothing saved before the deadline; before there are samples the
-//!            chain goes on over the rounds that fit:  Π over rounds r, paths j of P(j fails | F, S, and those before)
-//!            a second copy on a lone path goes before them: P(it fails | the first has)
+//! u(S | F) = share of failed flights S that nothing saved before the deadline; before there are
+//!            samples the
+//!            chain goes on over the rounds that fit:  Π over rounds r, paths j of P(j fails | F,
+//!            S, and those before) a second copy on a lone path goes before them: P(it fails | the
+//!            first has)
 //! fails    = lost, or later than the deadline
 //! ```
-//! Sources: [ConClone eq. 1]; conditional chains in place of its independence, and priors, are ours.
+//! Sources: [ConClone eq. 1]; conditional chains in place of its independence, and priors, are
+//! ours.
 //!
-//! A path that becomes worse does so in all that is known of it: what its failures say of others, and of what comes after
-//! them, is learned anew while that lasts, and is what it was when that is over. Links that mostly fail together do not
-//! so while one of them has a bad minute of its own, and there are too few failures afterwards to see it.
+//! A path that becomes worse does so in all that is known of it: what its failures say of others,
+//! and of what comes after them, is learned anew while that lasts, and is what it was when that is
+//! over. Links that mostly fail together do not so while one of them has a bad minute of its own,
+//! and there are too few failures afterwards to see it.
 //!
 //! What may be learned from which copy:
-//! 1. Copies that leave at once leave whatever happens: they teach P(i | F and any of those beside it that failed).
-//! 2. Copies of later rounds left because others had failed: they teach P(j | those that failed), never P(j) alone.
-//!    A path's loss learned from them would be that of bad moments.
+//! 1. Copies that leave at once leave whatever happens: they teach P(i | F and any of those beside
+//!    it that failed).
+//! 2. Copies of later rounds left because others had failed: they teach P(j | those that failed),
+//!    never P(j) alone. A path's loss learned from them would be that of bad moments.
 
 use std::collections::BTreeMap;
 
@@ -29,28 +34,32 @@ use super::slots::{Mask, SLOTS};
 
 /// How many samples a prior counts for.
 const PRIOR_WEIGHT: f64 = 10.0;
-/// Prior of a path's failures, and of its failures when another path has failed: one in ten. Independence would
-/// say much less of the latter, and be wrong by orders of magnitude where links share a mast or a street.
+/// Prior of a path's failures, and of its failures when another path has failed: one in ten.
+/// Independence would say much less of the latter, and be wrong by orders of magnitude where links
+/// share a mast or a street.
 const PRIOR: f64 = 0.1;
 /// Prior of a path's failure just after another one of its own: losses come in bursts.
 const PRIOR_AGAIN: f64 = 0.5;
 /// The same when others have failed as well: what has taken them all down lasts.
 const PRIOR_ALL_AGAIN: f64 = 0.8;
 
-/// A path, the paths that had failed when the message left, and those whose copies of this message have failed.
+/// A path, the paths that had failed when the message left, and those whose copies of this message
+/// have failed.
 type Cell = (usize, u8, u8);
 
 /// The frequencies of one deadline.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// Of copies. That a path has failed before and fails again says more than either: so both are told apart …
+    /// Of copies. That a path has failed before and fails again says more than either: so both are
+    /// told apart …
     copies: BTreeMap<Cell, Frequency>,
     /// … as far as there are samples; before that, by the paths of either kind.
     unions: BTreeMap<(usize, u8), Frequency>,
-    /// Of failed flights that were missed, by the paths that had failed before, by flight, and by what followed on a lone
-    /// path.
+    /// Of failed flights that were missed, by the paths that had failed before, by flight, and by
+    /// what followed on a lone path.
     rescues: BTreeMap<(u8, u8, Second), Frequency>,
-    /// Of second copies on a lone path whose first had failed, by how they left and by whether the path had failed before.
+    /// Of second copies on a lone path whose first had failed, by how they left and by whether the
+    /// path had failed before.
     seconds: BTreeMap<(Second, bool), Frequency>,
 }
 
@@ -64,8 +73,8 @@ pub(super) enum Reading {
 }
 
 impl Failures {
-    /// Takes the fate of copies that left together, `failed` of them; the paths `before` had failed when the message
-    /// was handed in, and `earlier` copies of it.
+    /// Takes the fate of copies that left together, `failed` of them; the paths `before` had failed
+    /// when the message was handed in, and `earlier` copies of it.
     pub(super) fn learn(
         &mut self,
         now: Instant,
@@ -126,8 +135,8 @@ impl Failures {
         self.chain(before, Mask::NONE, flight, reading).0
     }
 
-    /// Returns u(S | F), where something follows on a lone path, or nothing, and the paths of each set in `rounds` get a
-    /// copy in one round after the other, all of them in time.
+    /// Returns u(S | F), where something follows on a lone path, or nothing, and the paths of each
+    /// set in `rounds` get a copy in one round after the other, all of them in time.
     pub(super) fn rescue(
         &self,
         before: Mask,
@@ -168,19 +177,22 @@ impl Failures {
         let prior = match second {
             Second::Never => return 1.0,
             Second::Soon => PRIOR_AGAIN,
-            // It is lost no more often, being further from the first; whether it is too late is soon seen.
+            // It is lost no more often, being further from the first; whether it is too late is
+            // soon seen.
             Second::Rides => self.second(Second::Soon, before),
         };
         let known = self.seconds.get(&(second, before.is_empty())).copied().unwrap_or_default();
         known.mean(prior, PRIOR_WEIGHT)
     }
 
-    /// Returns how many copies on a path are known to have failed or not after those on `failed` had failed.
+    /// Returns how many copies on a path are known to have failed or not after those on `failed`
+    /// had failed.
     pub(super) fn samples(&self, path: usize, failed: Mask) -> u64 {
         self.union(path, failed).map_or(0, |union| union.samples().round() as u64)
     }
 
-    /// Returns the two paths that fail together most often, and how often the second one does when the first one has.
+    /// Returns the two paths that fail together most often, and how often the second one does when
+    /// the first one has.
     pub(super) fn worst_pair(&self, present: Mask) -> Option<([usize; 2], f64)> {
         let pairs = present.iter().flat_map(|one| {
             present.without(one).iter().map(move |other| ([one, other], Mask::NONE.with(one)))
@@ -190,7 +202,8 @@ impl Failures {
         shares.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Lets what is known of the failures of a path, and of others given those, change with the path.
+    /// Lets what is known of the failures of a path, and of others given those, change with the
+    /// path.
     fn on_change(&mut self, path: usize, change: Change) {
         let is_worse =
             |path: &usize| self.union(*path, Mask::NONE).is_some_and(|own| own.is_worse());
@@ -227,7 +240,8 @@ impl Failures {
         paths.iter().fold((1.0, failed), step)
     }
 
-    /// Returns what is assumed before there are samples: never less than what is known of fewer failures.
+    /// Returns what is assumed before there are samples: never less than what is known of fewer
+    /// failures.
     fn prior(&self, path: usize, failed: Mask) -> f64 {
         let own = match (failed.contains(path), failed.without(path).is_empty()) {
             (false, _) => PRIOR,
@@ -287,8 +301,9 @@ mod tests {
         assert!(predicted > 10.0 * share(own) * share(own), "far from independent");
     }
 
-    /// Both links fail together now and then, and seldom alone; then the first one loses a fifth on its own for half a
-    /// minute. Seen to fail without [`Failures::on_change`]: what it lost alone hides for minutes that they fail together.
+    /// Both links fail together now and then, and seldom alone; then the first one loses a fifth on
+    /// its own for half a minute. Seen to fail without [`Failures::on_change`]: what it lost alone
+    /// hides for minutes that they fail together.
     #[test]
     fn what_failures_of_a_path_say_of_others_is_as_before_when_its_bad_time_is_over() {
         (1..=10).for_each(bad_time_on_its_own);
@@ -314,8 +329,9 @@ mod tests {
         assert!(after > 0.5, "they fail together again: {after}");
     }
 
-    /// A second every 100 s, in which both links are out; each loses 1 % besides. Seen to fail with nothing counted to what
-    /// was kept once it is ([`Frequency`]): of each outage a tenth was remembered.
+    /// A second every 100 s, in which both links are out; each loses 1 % besides. Seen to fail with
+    /// nothing counted to what was kept once it is ([`Frequency`]): of each outage a tenth was
+    /// remembered.
     #[test]
     fn outages_that_links_have_in_common_are_remembered_when_they_are_over() {
         let (mut failures, mut rng) = (Failures::default(), Rng::new(1));

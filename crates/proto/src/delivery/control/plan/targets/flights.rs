@@ -1,8 +1,8 @@
 //! What became of the copies of each message under a target, until that is certain.
 //!
-//! The outbox forgets a message with its first acknowledgement; what the others say, and what comes late, is told
-//! here. A flight is settled a second after its deadline: acknowledgements that were lost have been repeated by then,
-//! since each names what came in within a second.
+//! The outbox forgets a message with its first acknowledgement; what the others say, and what comes
+//! late, is told here. A flight is settled a second after its deadline: acknowledgements that were
+//! lost have been repeated by then, since each names what came in within a second.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,8 @@ use crate::limits;
 use crate::recovery::Receipt;
 use crate::select::LaneKey;
 
-/// How long after its deadline a message's fate is open: as long as an acknowledgement names what came before.
+/// How long after its deadline a message's fate is open: as long as an acknowledgement names what
+/// came before.
 const OPEN_FOR: Duration = Duration::from_secs(1);
 
 /// A copy.
@@ -46,7 +47,8 @@ pub(super) struct Flight {
     pub(super) before: Mask,
     /// Whether it went everywhere.
     pub(super) is_everywhere: bool,
-    /// Whether the target takes a copy everywhere and leaves no time for another: no answer saves one.
+    /// Whether the target takes a copy everywhere and leaves no time for another: no answer saves
+    /// one.
     pub(super) takes_all: bool,
     /// Paths whose copies left at once.
     pub(super) paths: Mask,
@@ -111,7 +113,8 @@ impl Flight {
         self.copies.iter().map(|copy| copy.round + 1).max().unwrap_or(0)
     }
 
-    /// Tells whether the second copy on a lone path was not there by `deadline`, and which it was; none where none followed.
+    /// Tells whether the second copy on a lone path was not there by `deadline`, and which it was;
+    /// none where none followed.
     pub(super) fn second_failed(&self, deadline: Instant) -> Option<(Second, bool)> {
         let copy = self.copies.iter().filter(|copy| copy.round == 0).nth(1)?;
         let second = self.second.filter(|second| *second != Second::Never)?;
@@ -147,7 +150,8 @@ impl Copy {
 pub(super) struct Flights(VecDeque<Flight>);
 
 impl Flights {
-    /// Takes one in. At the bound the oldest is forgotten: that is beyond what a session carries in two seconds.
+    /// Takes one in. At the bound the oldest is forgotten: that is beyond what a session carries in
+    /// two seconds.
     pub(super) fn push(&mut self, flight: Flight) {
         if self.0.len() >= limits::FLIGHTS {
             self.0.pop_front();

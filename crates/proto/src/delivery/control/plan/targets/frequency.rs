@@ -2,43 +2,52 @@
 //!
 //! ```text
 //! mean   = (weight · prior + failures) / (weight + samples)             samples fade with a time constant of ten minutes
-//! worse  : what failed in the last seconds is four deviations off → they are all that counts from now on, and what
-//!          counted before is kept, with what was under way by then
-//! better : score > 10 → what was kept counts again, for 2,000 samples at most; where nothing better was, the samples
-//!          since the score was zero are all that counts
-//! score  = max(0, score + ln(q'/q)) where failures begin, max(0, score + ln((1 - q') / (1 - q))) where a success follows
+//! worse  : what failed in the last seconds is four deviations off → they are all that counts from
+//!          now on, and what counted before is kept, with what was under way by then
+//! better : score > 10 → what was kept counts again, for 2,000 samples at most; where nothing
+//!          better was, the samples since the score was zero are all that counts
+//! score  = max(0, score + ln(q'/q)) where failures begin, max(0, score + ln((1 - q') / (1 - q)))
+//!          where a success follows
 //!          another one   \[Page\]
-//!          q  = share of the samples that follow a success where failures begin, before the score rose from zero
-//!          q' = the same before it became worse; where nothing better was, q is a deviation less, and q' a quarter of that
+//!          q  = share of the samples that follow a success where failures begin, before the score
+//!               rose from zero
+//!          q' = the same before it became worse; where nothing better was, q is a deviation less,
+//!               and q' a quarter of that
 //! ```
-//! So what is rare is remembered long enough to be told from what is impossible, and a link that has changed is
-//! followed within seconds. That it is again what it was is seen long before that could be measured anew: at 20 % of
-//! failures fifty successes in a row are no luck, and none at all among them says little of 0.5 %.
+//! So what is rare is remembered long enough to be told from what is impossible, and a link that
+//! has changed is followed within seconds. That it is again what it was is seen long before that
+//! could be measured anew: at 20 % of failures fifty successes in a row are no luck, and none at
+//! all among them says little of 0.5 %.
 //!
-//! *Deviation from \[Page\]*: failures that follow each other count once, so that the good seconds between two bursts are not
-//! taken for a change, and how long an outage was does not matter to when it is over.
+//! *Deviation from \[Page\]*: failures that follow each other count once, so that the good seconds
+//! between two bursts are not taken for a change, and how long an outage was does not matter to
+//! when it is over.
 
 use units::{Duration, Instant};
 
 /// Time constant after which samples are forgotten: the span over which a target is judged.
 const MEMORY: Duration = Duration::from_secs(600);
-/// The same of the samples that a change for the worse is seen in: a change is to be followed within 5 s, and a second
-/// of that passes before the last failure is known for certain.
+/// The same of the samples that a change for the worse is seen in: a change is to be followed
+/// within 5 s, and a second of that passes before the last failure is known for certain.
 const LATELY: Duration = Duration::from_secs(2);
 /// Samples of late below which nothing is called a change.
 const ENOUGH: f64 = 20.0;
-/// Deviations that make a change for the worse: by chance that happens once in some hours of 50 messages a second.
+/// Deviations that make a change for the worse: by chance that happens once in some hours of 50
+/// messages a second.
 const WORSE: f64 = 4.0;
-/// The score that makes a change for the better: by chance that happens as seldom, and is put right as a change for the
-/// worse. From 20 % of failures to 0.5 % it takes 46 successes, from 5 % to 0.5 % 216.
+/// The score that makes a change for the better: by chance that happens as seldom, and is put right
+/// as a change for the worse. From 20 % of failures to 0.5 % it takes 46 successes, from 5 % to 0.5
+/// % 216.
 const BETTER: f64 = 10.0;
 /// Where nothing was kept, a change for the better is one to a quarter as many bursts of failures.
 const FEWER: f64 = 4.0;
-/// What was kept counts again for so many samples at most: a link may become better without being all that it was, and
-/// half a minute is to show that. With fewer a link with an outage now and then seems clean between them.
+/// What was kept counts again for so many samples at most: a link may become better without being
+/// all that it was, and half a minute is to show that. With fewer a link with an outage now and
+/// then seems clean between them.
 const AGAIN: f64 = 2_000.0;
-/// How long after a change for the worse samples tell of messages that were handed in before it was seen: they are judged
-/// a second after their deadline. No plan could heed it, so they count with what was known then.
+/// How long after a change for the worse samples tell of messages that were handed in before it was
+/// seen: they are judged a second after their deadline. No plan could heed it, so they count with
+/// what was known then.
 const UNDER_WAY: Duration = Duration::from_millis(1_100);
 
 /// How a frequency has changed.
@@ -110,7 +119,8 @@ impl Count {
         (self.bursts + 0.5) / (self.tries + 1.0)
     }
 
-    /// Returns the same, a deviation less: with few samples failures that stay away are no surprise.
+    /// Returns the same, a deviation less: with few samples failures that stay away are no
+    /// surprise.
     fn least_burst_share(&self) -> f64 {
         let bursts = (self.bursts - self.bursts.sqrt()).max(0.0);
         Self { bursts, ..*self }.burst_share()
@@ -124,7 +134,8 @@ impl Count {
 }
 
 impl Frequency {
-    /// Takes a sample: how much of it failed, from 0 to 1. Tells whether what is known has changed by that.
+    /// Takes a sample: how much of it failed, from 0 to 1. Tells whether what is known has changed
+    /// by that.
     pub(super) fn learn(&mut self, now: Instant, failed: f64) -> Option<Change> {
         let passed = now.since(self.at);
         let left = fading(passed, MEMORY);
@@ -148,7 +159,8 @@ impl Frequency {
         }
         if self.late.samples >= ENOUGH && self.late.excess(&self.all) > WORSE {
             self.begin_anew();
-            // Most of what is late was before the change as well: it counts for little beside what comes.
+            // Most of what is late was before the change as well: it counts for little beside what
+            // comes.
             self.all = self.late;
             self.all.limit(ENOUGH);
             return Some(Change::Worse);
@@ -156,7 +168,8 @@ impl Frequency {
         if self.score > BETTER { self.on_better() } else { None }
     }
 
-    /// Begins anew with little weight, as a path that it rests on has become worse, until [`Frequency::go_back`].
+    /// Begins anew with little weight, as a path that it rests on has become worse, until
+    /// [`Frequency::go_back`].
     pub(super) fn worsen(&mut self) {
         self.begin_anew();
         self.waits = self.is_worse();
@@ -177,7 +190,8 @@ impl Frequency {
         self.kept.samples >= 1.0
     }
 
-    /// Returns the share of failures, where `weight` samples of the share `prior` were seen before all others.
+    /// Returns the share of failures, where `weight` samples of the share `prior` were seen before
+    /// all others.
     pub(super) fn mean(&self, prior: f64, weight: f64) -> f64 {
         (weight * prior + self.all.failures) / (weight + self.all.samples)
     }
@@ -193,7 +207,8 @@ impl Frequency {
         self.all.samples
     }
 
-    /// Lets what counted before count for little. It is kept, that of the first of several changes for the worse.
+    /// Lets what counted before count for little. It is kept, that of the first of several changes
+    /// for the worse.
     fn begin_anew(&mut self) {
         // What has failed until the change was seen is in it: it will again.
         if !self.is_worse() {
@@ -226,7 +241,8 @@ impl Frequency {
         self.is_worse() && self.kept.burst_share() < self.before().burst_share()
     }
 
-    /// Follows a change for the better; tells whether the frequency is what it was before it became worse.
+    /// Follows a change for the better; tells whether the frequency is what it was before it became
+    /// worse.
     fn on_better(&mut self) -> Option<Change> {
         if self.was_better() && !self.waits {
             self.go_back();
@@ -267,8 +283,8 @@ mod tests {
         frequency.mean(0.1, 10.0)
     }
 
-    /// Seen to fail for the better with a change seen in the samples of the last two seconds, as one for the worse is: it
-    /// is 0.06 after 3 s.
+    /// Seen to fail for the better with a change seen in the samples of the last two seconds, as
+    /// one for the worse is: it is 0.06 after 3 s.
     #[test]
     fn a_step_is_followed_within_four_seconds_there_and_three_back_and_noise_is_not() {
         for seed in 0..20 {
@@ -288,8 +304,8 @@ mod tests {
         }
     }
 
-    /// Outages of a second, one in 100 s on average. Seen to fail without [`UNDER_WAY`], with 0.89: of each outage all
-    /// but its first tenth was forgotten when it was over.
+    /// Outages of a second, one in 100 s on average. Seen to fail without [`UNDER_WAY`], with 0.89:
+    /// of each outage all but its first tenth was forgotten when it was over.
     #[test]
     fn a_link_with_an_outage_now_and_then_is_not_taken_for_clean() {
         let (mut frequency, mut rng) = (Frequency::default(), Rng::new(3));

@@ -23,7 +23,7 @@ const FEW: u64 = 100;
 const HYSTERESIS: f64 = 1.5;
 /// Share of the moments seen of late that is left after ten minutes.
 const MEMORY: Duration = Duration::from_secs(600);
-/// How often a further link fails when a lone one has, as long as nobody has measured it: as in `failures.rs`.
+/// How often a further link fails when a lone one has, until it is measured: as in `failures.rs`.
 const TOGETHER: f64 = 0.1;
 /// More links than this are no advice.
 const MOST_LINKS: f64 = 20.0;
@@ -67,7 +67,7 @@ pub(super) struct Goal {
 struct Stream {
     /// When the newest was handed in.
     last: Instant,
-    /// Until when one of them held up those behind it at the receiver, by either reading of its clock.
+    /// Until when one held up those behind it at the receiver, by either reading of its clock.
     held: [Instant; 2],
 }
 
@@ -101,9 +101,9 @@ impl Goal {
         self.deadline().saturating_sub(self.account.clock_error().unwrap_or_default())
     }
 
-    /// Chooses the flight of a message that is handed in while the paths `before` fail. Where the newest message
-    /// counts and a failure is a surprise, it is what a round is elsewhere: it goes everywhere. Paths in
-    /// `reserve` are left out until nothing else keeps the target.
+    /// Chooses the flight of a message that is handed in while the paths `before` fail. Where the
+    /// newest message counts and a failure is a surprise, it is what a round is elsewhere: it goes
+    /// everywhere. Paths in `reserve` are left out until nothing else keeps the target.
     pub(super) fn choose(
         &mut self,
         now: Instant,
@@ -127,8 +127,8 @@ impl Goal {
         choice
     }
 
-    /// Returns the time that a message of a stream stands for: since the one before it, but no more than half the
-    /// deadline, beyond which the stream itself has stopped.
+    /// Returns the time that a message of a stream stands for: since the one before it, but no more
+    /// than half the deadline, beyond which the stream itself has stopped.
     pub(super) fn gap(&mut self, now: Instant, stream: LaneKey) -> Duration {
         if self.streams.len() >= limits::STREAMS_FOLLOWED && !self.streams.contains_key(&stream) {
             self.streams.clear();
@@ -229,8 +229,8 @@ impl Goal {
         self.account.clock_error().filter(|_| open > self.key.target.miss())
     }
 
-    /// Returns how many more links would do that are like the best one: each takes the share that is missed down by as
-    /// much as the present ones fail together [ConClone eq. 2].
+    /// Returns how many more links would do that are like the best one: each takes the share that
+    /// is missed down by as much as the present ones fail together [ConClone eq. 2].
     fn more_links(&self, ways: &Ways) -> Option<u32> {
         let target = self.key.target.miss();
         if self.state == ReliabilityState::Learning || self.hidden_by().is_some() {
@@ -415,7 +415,7 @@ impl Goal {
         first.map_or(gap, |at| (at + flight.gap).since(deadline).as_secs_f64().min(gap))
     }
 
-    /// Returns when the other application has the message: in an order, not before those ahead of it.
+    /// Returns when the other application has the message: in an order, after those ahead of it.
     fn delivered(&mut self, flight: &Flight, clock: Clock) -> Option<Instant> {
         let arrival = flight.arrival(clock);
         if !flight.in_order {
@@ -461,7 +461,7 @@ mod tests {
         Copy { path: PathId(path), round, sent_at, arrived }
     }
 
-    /// A message whose first copy left on the first path; a second one left on both where the first failed.
+    /// A message whose first copy left on the first path; where it failed, a second one on both.
     fn flight(seq: u64, at: Instant, paths: Mask, copies: &[Copy]) -> Flight {
         Flight {
             seq,
@@ -485,10 +485,10 @@ mod tests {
         }
     }
 
-    /// Both links lose 1 % on their own, and everything in one case of a hundred. The second one carries soundings,
-    /// and copies because one on the first has failed: in those it fails far more often than as a rule. Seen to fail
-    /// with the rounds' copies counted as if they had left unconditionally (`known` empty in
-    /// [`Goal::learn`]): then it seems to lose 20 % and not 2.
+    /// Both links lose 1 % on their own, and everything in one case of a hundred. The second one
+    /// carries soundings, and copies because one on the first has failed: in those it fails far
+    /// more often than as a rule. Seen to fail with the rounds' copies counted as if they had left
+    /// unconditionally (`known` empty in [`Goal::learn`]): then it seems to lose 20 % and not 2.
     #[test]
     fn copies_that_left_because_another_failed_say_nothing_of_a_paths_own_loss() {
         let mut slots = Slots::default();
@@ -559,7 +559,7 @@ mod tests {
         }
     }
 
-    /// Seen to fail with what is expected alone in [`Goal::judge`], in place of the worse of that and what was achieved.
+    /// Seen to fail with what is expected alone in [`Goal::judge`], whatever was achieved.
     #[test]
     fn an_outage_that_broke_the_target_is_not_met_although_the_links_give_it_again() {
         let mut goal = goal();
@@ -584,7 +584,7 @@ mod tests {
         let status = goal.status(&slots, &ways, [Mask::NONE; 2]);
         assert_eq!((status.miss_share, status.open_share), (Some(0.0), Some(0.0)));
         assert!(!status.is_hidden_by_clock());
-        // The first copy comes after 10 ms by an estimate that may be off by more than the 90 that are left.
+        // The first comes after 10 ms by an estimate that may be off by more than the 90 left.
         goal = self::goal();
         commands(&mut goal, 1_000, 0..0, Duration::from_millis(95));
         let status = goal.status(&slots, &ways, [Mask::NONE; 2]);

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! message handed in:  F = paths whose newest answers are missing
-//!                     flight = the cheapest set of paths that is expected to miss no more than the target allows,
-//!                              or every path; copies on them leave at once
-//!                     one flight in 32, drawn at random, goes on every path, to learn what that does
+//!                     flight = the cheapest set of paths that is expected to miss no more than the
+//!                              target allows, or every path; copies on them leave at once
+//!                     one flight in 32, drawn at random, goes on every path, to learn what that
+//!                     does
 //! earliest answer is late, or all copies are lost: copies everywhere, and so on each probe timeout
 //! where the newest message counts: an older one's late answer on the same path begins that as well
 //! a second after the deadline: what became of each copy is learned, and what came of it all is counted
 //! ```
-//! One copy now, and copies everywhere when its answer is late, is as reliable as copies everywhere now, for half the
-//! bytes, wherever the deadline leaves time for that \[DeanBarroso\]; where it does not, copies at once are worth their load
-//! as long as control is little beside what the links carry \[Vulimiri\]; which copies are worth their price is weighed
-//! as for media with deadlines \[ChouMiao\]. What is weighed are measured frequencies (`failures.rs`): links that share a
-//! mast fail together.
+//! One copy now, and copies everywhere when its answer is late, is as reliable as copies everywhere
+//! now, for half the bytes, wherever the deadline leaves time for that \[DeanBarroso\]; where it
+//! does not, copies at once are worth their load as long as control is little beside what the links
+//! carry \[Vulimiri\]; which copies are worth their price is weighed as for media with deadlines
+//! \[ChouMiao\]. What is weighed are measured frequencies (`failures.rs`): links that share a mast
+//! fail together.
 //!
 //! A target's state, as `goal.rs` tells it:
 //! ```text
@@ -28,10 +30,10 @@
 //! was achieved, and the status says so.
 //!
 //! *Deviations from these sources*:
-//! 1. A request is hedged there after a fixed percentile of its latency; here when the path's own timeout says that
-//!    the answer is late, and only where the deadline leaves time for that.
-//! 2. Failures are not taken for independent, nor for known: they are counted given what has just failed, with
-//!    priors, and forgotten.
+//! 1. A request is hedged there after a fixed percentile of its latency; here when the path's own
+//!    timeout says that the answer is late, and only where the deadline leaves time for that.
+//! 2. Failures are not taken for independent, nor for known: they are counted given what has just
+//!    failed, with priors, and forgotten.
 //! 3. For set-points, where a newer one makes up for a lost one, the share is one of time \[AoI\].
 //!
 //! Not here: which copies of later rounds leave (`all.rs`), and whether a path has room for them.
@@ -68,7 +70,8 @@ use goal::{Goal, Key};
 use slots::{Mask, SLOTS, Slots};
 use track::{Belief, Track};
 
-/// One flight in so many goes on every path, whatever is planned: what is never tried is never learned.
+/// One flight in so many goes on every path, whatever is planned: what is never tried is never
+/// learned.
 const SOUNDING: u64 = 32;
 /// On dear paths one in so many of these.
 const DEAR_SOUNDING: u64 = 4;
@@ -76,7 +79,8 @@ const DEAR_SOUNDING: u64 = 4;
 const DEAR: f64 = 2.0;
 /// Bytes of a copy beside its payload: frame, datagram and IP headers.
 const HEADERS: usize = 76;
-/// How long a message's fate may be open longer than it need be while nothing else happens: fewer wake-ups.
+/// How long a message's fate may be open longer than it need be while nothing else happens: fewer
+/// wake-ups.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Plans the flights of every target of a session.
@@ -128,7 +132,8 @@ impl Targets {
         u8::try_from(place).ok()
     }
 
-    /// Takes other targets of classes. Those of endpoints count as ended until a message comes under one.
+    /// Takes other targets of classes. Those of endpoints count as ended until a message comes
+    /// under one.
     pub(super) fn set_reliability(&mut self, reliability: &Reliability) {
         self.reliability = *reliability;
         for goal in &mut self.goals {
@@ -175,7 +180,8 @@ impl Targets {
             .map(|goal| goal.status(&self.slots, &self.ways, [self.reserve, self.failing]))
     }
 
-    /// Gives a target its place: a free one, or that of one which has ended and whose messages are settled.
+    /// Gives a target its place: a free one, or that of one which has ended and whose messages are
+    /// settled.
     fn begin(&mut self, goal: Goal) -> Option<usize> {
         if self.goals.len() < limits::TARGETS {
             self.goals.push(goal);
@@ -188,7 +194,8 @@ impl Targets {
         Some(place)
     }
 
-    /// Takes over what is known of the paths now; tells whether one fails that was believed to work.
+    /// Takes over what is known of the paths now; tells whether one fails that was believed to
+    /// work.
     fn look(&mut self, view: View<'_>) -> bool {
         let carries = |path: &&ControlPath| path.carries.has(Tier::Control);
         let ids: SmallVec<[PathId; 4]> = view.paths().filter(carries).map(|path| path.id).collect();
@@ -298,9 +305,10 @@ impl Targets {
         self.goals.iter_mut().find_map(|goal| goal.flights.find(seq))
     }
 
-    /// Returns when the first answer to the flight of a message is late, of those that may be expected; where nothing
-    /// of it could leave so far, a probe timeout after it was handed in. Where the newest message counts, it makes up for
-    /// those before it on the same path: the first late answer to one of them is one to it.
+    /// Returns when the first answer to the flight of a message is late, of those that may be
+    /// expected; where nothing of it could leave so far, a probe timeout after it was handed in.
+    /// Where the newest message counts, it makes up for those before it on the same path: the first
+    /// late answer to one of them is one to it.
     fn late_at(&self, view: View<'_>, flight: &Flight, message: &Message) -> Instant {
         let waits = expected(flight.before, flight.paths);
         let due = message.flights.iter().filter_map(|flight| {

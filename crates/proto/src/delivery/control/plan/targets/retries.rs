@@ -1,13 +1,14 @@
 //! How long second tries take: whether those that arrive are in time.
 //!
 //! ```text
-//! took   from handing in to the arrival of a copy of the first round, by its acknowledgement and the clocks' error;
-//!        where the newest message counts, from handing in of the one before, which it replaces
+//! took   from handing in to the arrival of a copy of the first round, by its acknowledgement and
+//!        the clocks' error; where the newest message counts, from handing in of the one before,
+//!        which it replaces
 //! late   share of those that were late, of the copies that arrived at all
 //! ```
-//! This is what the words of a status rest on, not a plan: what is late and what is lost is the same to a plan. When an
-//! answer counts as late follows from what answers took, and moves with it: near the deadline only what second tries
-//! did take tells whether there is time for one.
+//! This is what the words of a status rest on, not a plan: what is late and what is lost is the
+//! same to a plan. When an answer counts as late follows from what answers took, and moves with it:
+//! near the deadline only what second tries did take tells whether there is time for one.
 
 use units::{Duration, Instant};
 
@@ -16,8 +17,9 @@ use super::frequency::Frequency;
 use super::slots::{SLOTS, Slots};
 use crate::ids::PathId;
 
-/// Share of late ones from which on there is no time: where the newest message counts, a late answer calls for second
-/// tries of those that were handed in meanwhile as well, and these are in time.
+/// Share of late ones from which on there is no time: where the newest message counts, a late
+/// answer calls for second tries of those that were handed in meanwhile as well, and these are in
+/// time.
 const OFTEN: f64 = 0.25;
 /// How many in time are assumed before there are any.
 const WEIGHT: f64 = 10.0;
@@ -34,8 +36,9 @@ struct Retry {
 }
 
 impl Retries {
-    /// Takes what became of the second tries of a message whose fate is certain, and what counted as the newest `since` a
-    /// time before it was handed in; that is zero where each message counts.
+    /// Takes what became of the second tries of a message whose fate is certain, and what counted
+    /// as the newest `since` a time before it was handed in; that is zero where each message
+    /// counts.
     pub(super) fn learn(
         &mut self,
         now: Instant,
@@ -61,7 +64,8 @@ impl Retries {
         self.0[path] = Retry::default();
     }
 
-    /// Returns on which of these paths a second try is there first, and what it takes, where it is often late on each.
+    /// Returns on which of these paths a second try is there first, and what it takes, where it is
+    /// often late on each.
     pub(super) fn late_on_all(
         &self,
         mut paths: impl Iterator<Item = usize>,

@@ -1,7 +1,8 @@
 //! The few paths that are planned with, and sets of them.
 //!
-//! Sets of paths are what failures are counted by, so their number is bounded: four paths make sixteen sets. A
-//! session with more has copies on the others only where everything goes everywhere.
+//! Sets of paths are what failures are counted by, so their number is bounded: four paths make
+//! sixteen sets. A session with more has copies on the others only where everything goes
+//! everywhere.
 
 use crate::ids::PathId;
 
@@ -81,7 +82,8 @@ impl Mask {
 pub(super) struct Slots([Option<PathId>; SLOTS]);
 
 impl Slots {
-    /// Takes over the paths there are, the best first; returns the places that have another path than before.
+    /// Takes over the paths there are, the best first; returns the places that have another path
+    /// than before.
     pub(super) fn set(&mut self, paths: &[PathId]) -> Mask {
         let mut changed = Mask::NONE;
         for slot in 0..SLOTS {

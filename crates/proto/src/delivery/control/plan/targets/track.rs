@@ -1,10 +1,12 @@
-//! Which paths have just failed, as far as their sender knows: what a plan depends on at every message.
+//! Which paths have just failed, as far as their sender knows: what a plan depends on at every
+//! message.
 //!
 //! ```text
 //! fails: no answer is overdue but the newest copies' … the oldest copy since the newest answered one is overdue
 //! ```
-//! That is the same question as a path's health asks of all its packets; here it is about copies alone, so that what is
-//! learned of a failing path is learned under the very condition that it is used under.
+//! That is the same question as a path's health asks of all its packets; here it is about copies
+//! alone, so that what is learned of a failing path is learned under the very condition that it is
+//! used under.
 
 use std::collections::VecDeque;
 
@@ -12,7 +14,8 @@ use units::{Duration, Instant};
 
 use crate::limits;
 
-/// A failure is news for so long: a burst of losses that is older has ended, or the path is suspected.
+/// A failure is news for so long: a burst of losses that is older has ended, or the path is
+/// suspected.
 const NEWS: Duration = Duration::from_millis(500);
 
 /// The copies on one path whose answers are still to come.
@@ -48,7 +51,8 @@ impl Track {
         }
     }
 
-    /// Returns when the oldest copy left whose answer is awaited, of those that were expected to arrive.
+    /// Returns when the oldest copy left whose answer is awaited, of those that were expected to
+    /// arrive.
     pub(super) fn awaited_since(&self) -> Option<Instant> {
         self.open.iter().find(|(_, is_expected)| *is_expected).map(|(open, _)| *open)
     }
