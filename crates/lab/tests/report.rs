@@ -81,6 +81,8 @@ fn a_file_that_cannot_be_run_ends_no_other_and_is_named() {
     let good = record(folder.path(), "good.toml", 20, "", "");
     let drifted = record(folder.path(), "drifted.toml", 20, "", "ours = 3");
     let missed = record(folder.path(), "missed.toml", 20, "", "at_least = 500");
+    let why = "at_least = 500\nunreached = \"too few\"";
+    let known = record(folder.path(), "known.toml", 20, "", why);
     let bad = folder.path().join("bad.toml");
     let run =
         "run = [\"conclone-interval\", \"--sim\", \"--schemes\", \"kernel_mptcp\"]\nfigure = []\n";
@@ -88,7 +90,7 @@ fn a_file_that_cannot_be_run_ends_no_other_and_is_named() {
     let recorded = folder.path().join("recorded.toml");
     let run = "run = [\"recorded\", \"--sim\", \"--set\", \"wifi\"]\nfigure = []\n";
     fs::write(&recorded, format!("{HEAD}{run}")).unwrap();
-    let files = [&bad, &good, &drifted, &missed, &recorded].map(Clone::clone);
+    let files = [&bad, &good, &drifted, &missed, &known, &recorded].map(Clone::clone);
     let output = report(&[], &files);
     let (text, told) = words(&output);
     assert_eq!(output.status.code(), Some(1), "{text}{told}");
@@ -96,15 +98,16 @@ fn a_file_that_cannot_be_run_ends_no_other_and_is_named() {
         (&bad, "FAILED: --schemes kernel_mptcp: not this experiment's"),
         (&drifted, "DRIFTED: udp delivered is"),
         (&missed, "MISSED: udp delivered is"),
+        (&known, "UNREACHED: udp delivered is"),
         (&recorded, "SKIPPED: no recordings in"),
     ] {
         assert!(text.contains(&format!("{}: {what}", file.display())), "{text}");
     }
-    assert!(
-        text.contains("1 do not reach what they must, 1 are no longer those of their file"),
-        "{text}"
-    );
+    let sum = "1 do not reach what they must, 1 more neither, as their files say, \
+               1 are no longer those of their file";
+    assert!(text.contains(sum), "{text}");
     assert!(told.contains("FAILED"), "{told}");
+    assert!(report(&[], &[good.clone(), known]).status.success(), "what is known is nothing new");
     let rest = report(&["--json"], &[good, drifted]);
     let rest: Value = serde_json::from_slice(&rest.stdout).unwrap();
     assert_eq!((&rest["summary"]["files"], &rest["summary"]["drifted"]), (&2.into(), &1.into()));
