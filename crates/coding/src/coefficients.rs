@@ -1,7 +1,7 @@
 //! Coding coefficients that sender and receiver compute from a number, so that none is sent.
 //!
 //! ```text
-//! word(repair, w) = mix(base + (w + 1)·γ),  base = mix(key ⊕ mix(repair·δ + δ))
+//! word(repair, w) = mix(base + (w + 1)·γ),  base = mix(mix(key ⊕ γ) ⊕ mix(repair·δ + δ))
 //! coefficient(repair, id) = byte id mod 8 of word(repair, ⌊id / 8⌋), 0 replaced by 1
 //! ```
 //!
