@@ -172,12 +172,12 @@ impl Belief {
             }
         };
         clause(beaten, &format!("{first}'s control fares better than that of"));
-        clause(unbeaten, "it does not fare better than that of");
-        let mixed: Vec<String> = mixed
-            .iter()
-            .map(|(other, rows)| format!("{other}, which is ahead in {}", rows.join(" and ")))
-            .collect();
-        clause(&mixed, "it is mixed beside that of");
+        let worse_in = |(other, rows): &(String, Vec<String>)| {
+            format!("{other} (worse in: {})", rows.join("; "))
+        };
+        let mixed: Vec<String> = mixed.iter().map(worse_in).collect();
+        clause(&mixed, &format!("{first}'s control fares partly better than that of"));
+        clause(unbeaten, &format!("{first}'s control does not fare better than that of"));
         clause(turns_over, "NOT to be believed is that it fares better than that of");
         clause(doubtful, "too close to tell:");
         format!("What may be believed ({machine}): {}.", clauses.join("; "))
@@ -329,7 +329,8 @@ mod tests {
         let mut shorter = result("redundant", 0.030, 0.0);
         shorter["up"]["control_lost"] = json!(7);
         let sentence = Belief::of(&[ours(), shorter]).sentence(&[], (0, 0.0));
-        let expected = "it is mixed beside that of redundant, which is ahead in longest gap, up";
+        let expected = "fulmar's control fares partly better than that of redundant \
+                        (worse in: longest gap, up)";
         assert!(sentence.contains(expected), "{sentence}");
 
         let worse = Belief::of(&[ours(), result("udp", 0.020, 0.0)]);
