@@ -330,7 +330,7 @@ mod tests {
         shorter["up"]["control_lost"] = json!(7);
         let sentence = Belief::of(&[ours(), shorter]).sentence(&[], (0, 0.0));
         let expected = "fulmar's control fares partly better than that of redundant \
-                        (worse in: longest gap, up)";
+                        (worse in: longest gap, up; longest gap, down)";
         assert!(sentence.contains(expected), "{sentence}");
 
         let worse = Belief::of(&[ours(), result("udp", 0.020, 0.0)]);
