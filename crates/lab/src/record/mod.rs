@@ -145,6 +145,14 @@ pub(crate) struct Figure {
     unreached: Option<String>,
 }
 
+impl Figure {
+    /// Tells whether it says that it does not reach something, and not what, or not why.
+    fn is_excused_from_nothing(&self) -> bool {
+        let is_bound = self.at_most.or(self.at_least).is_some();
+        self.unreached.as_ref().is_some_and(|why| !is_bound || why.trim().is_empty())
+    }
+}
+
 /// What a paper's figure is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -202,6 +210,12 @@ impl Record {
         if record.run.is_empty() == record.pairs.is_none() {
             return Err(format!(
                 "{name}: says either what is run (`run`) or which table is read (`pairs`)"
+            ));
+        }
+        if let Some(figure) = record.figure.iter().find(|figure| figure.is_excused_from_nothing()) {
+            return Err(format!(
+                "{name}: {} {}: `unreached` says why `at_most` or `at_least` of the same figure is not reached",
+                figure.scheme, figure.key
             ));
         }
         Ok(record)
@@ -393,5 +407,12 @@ mod tests {
         fs::write(&path, "title = \"t\"\nsource = \"s\"\nfigure = []\n").expect("written");
         let why = Record::read(&path).expect_err("says nothing");
         assert!(why.contains("`run`") && why.contains("both.toml"), "{why}");
+        for figure in ["at_most = 1\nunreached = \" \"", "unreached = \"a hair\""] {
+            let head = "title = \"t\"\nsource = \"s\"\nrun = [\"x\"]\n";
+            let figure = format!("[[figure]]\nscheme = \"udp\"\nkey = \"lost\"\n{figure}\n");
+            fs::write(&path, format!("{head}{figure}")).expect("written");
+            let why = Record::read(&path).expect_err("neither what nor why");
+            assert!(why.contains("udp lost: `unreached`"), "{why}");
+        }
     }
 }
