@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! miss(S | F) = f(S | F) · u(S | F)                                     failures.rs
-//! cost(S)     = Σ over S of cost + 2 f(earliest of S | F) · cost of a round everywhere       lost answers cost a
+//! cost(S)     = Σ over S of cost of a copy, and of its answer where that leaves at once
+//!               + 2 f(earliest of S | F) · cost of a round everywhere                        lost answers cost a
 //!               + half of the cost of the earliest · its delay / deadline                    round as well
 //! choose the cheapest S with   miss(S | F) ≤ target / 2
 //!                       and    miss(S | F) − least miss(F) ≤ 9/10 target − average of the least
@@ -10,6 +11,9 @@
 //! ```
 //! The second condition spends what the links leave of the target, once: where the average is just
 //! met whatever is sent, nothing may be saved.
+//!
+//! Each S is weighed with answers that leave at once, in datagrams of their own, and with answers
+//! that ride in what leaves anyway: these cost nothing, and rounds begin as much later.
 //!
 //! A path on which a copy would be too late, by what is under way there at the rate of the hop,
 //! is in no S but that of every path.
@@ -24,6 +28,7 @@ use units::Duration;
 use super::failures::{Failures, Reading};
 use super::slots::{Mask, SLOTS};
 use crate::delivery::control::plan::all::MIN_ROUND;
+use crate::recovery::RIDE;
 
 /// Rounds that are looked ahead: beyond that a path that failed every time is dead.
 const ROUNDS: u32 = 8;
@@ -39,7 +44,7 @@ const ANSWERS: f64 = 2.0;
 
 /// What a copy that rides costs, in copies: more than none and less than one with headers of its
 /// own. Which flight is the cheapest depends on no more.
-const RIDE: f64 = 0.6;
+const RIDES: f64 = 0.6;
 
 /// What follows a copy on a lone path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,9 +68,16 @@ impl Second {
     fn price(self) -> f64 {
         match self {
             Self::Never => 0.0,
-            Self::Rides => RIDE,
+            Self::Rides => RIDES,
             Self::Soon => 1.0,
         }
+    }
+}
+
+impl Launch {
+    /// Returns how much later answers may come than those that leave at once.
+    pub(super) fn held(self) -> Duration {
+        if self.waits { RIDE } else { Duration::ZERO }
     }
 }
 
@@ -89,13 +101,21 @@ pub(super) struct Ways {
     pub(super) probe: Duration,
 }
 
-/// A flight, and what is expected of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Choice {
+/// How a message is sent at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launch {
     /// Paths that get a copy at once.
     pub(super) paths: Mask,
     /// What follows on a lone path.
     pub(super) second: Second,
+    /// Whether answers may wait for something to ride in.
+    pub(super) waits: bool,
+}
+
+/// A flight, and what is expected of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Choice {
+    pub(super) launch: Launch,
     /// Share that it is expected to miss.
     pub(super) miss: f64,
 }
@@ -111,6 +131,8 @@ pub(super) struct Demand {
     /// expected, and a flight on failing paths alone would never have one.
     pub(super) newest_counts: bool,
     pub(super) deadline: Duration,
+    /// What an answer costs that leaves at once, in copies.
+    pub(super) answer: f64,
 }
 
 impl Ways {
@@ -141,21 +163,22 @@ impl Ways {
 
     /// Returns when the rounds of a flight begin: when its earliest answer is late, of those that
     /// may be expected.
-    pub(super) fn rounds_from(&self, [before, flight]: [Mask; 2]) -> Option<Duration> {
-        let due = expected(before, flight)
+    pub(super) fn rounds_from(&self, before: Mask, launch: Launch) -> Option<Duration> {
+        let due = expected(before, launch.paths)
             .iter()
             .filter_map(|slot| self.ways[slot])
-            .map(|way| way.answer_after);
+            .map(|way| way.answer_after + launch.held());
         due.min().map(|due| due.max(MIN_ROUND))
     }
 
     /// Lists the paths of each round of a flight on which a copy is still in time.
     pub(super) fn rounds(
         &self,
-        moment: [Mask; 2],
+        before: Mask,
+        launch: Launch,
         deadline: Duration,
     ) -> impl Iterator<Item = Mask> {
-        let (first, step) = (self.rounds_from(moment), self.probe.max(MIN_ROUND));
+        let (first, step) = (self.rounds_from(before, launch), self.probe.max(MIN_ROUND));
         let left = move |round: u32| deadline.checked_sub(first? + step * round);
         (0..ROUNDS).map(move |round| self.within(left(round))).take_while(|paths| !paths.is_empty())
     }
@@ -165,13 +188,13 @@ impl Ways {
         &self,
         failures: &Failures,
         before: Mask,
-        (flight, second): (Mask, Second),
+        launch: Launch,
         deadline: Duration,
         reading: Reading,
     ) -> f64 {
-        let rounds = self.rounds([before, flight], deadline);
-        let fails = failures.flight(before, flight, reading);
-        fails * failures.rescue(before, (flight, second), rounds, reading)
+        let rounds = self.rounds(before, launch, deadline);
+        let fails = failures.flight(before, launch.paths, reading);
+        fails * failures.rescue(before, launch, rounds, reading)
     }
 
     /// Returns the least share that any flight misses.
@@ -182,24 +205,22 @@ impl Ways {
         demand: &Demand,
         reading: Reading,
     ) -> f64 {
-        let flights = self.flights(before, demand);
-        let miss = |flight| self.miss(failures, before, flight, demand.deadline, reading);
-        flights.map(miss).fold(1.0, f64::min)
+        let launches = self.launches(before, demand);
+        let miss = |launch| self.miss(failures, before, launch, demand.deadline, reading);
+        launches.map(miss).fold(1.0, f64::min)
     }
 
     /// Chooses the flight for a moment in which the paths `before` fail.
     pub(super) fn choose(&self, failures: &Failures, before: Mask, demand: &Demand) -> Choice {
-        let miss = |flight| self.miss(failures, before, flight, demand.deadline, Reading::Planned);
         let least = self.least(failures, before, demand, Reading::Planned);
         let spare = (MOST * demand.miss - demand.average).max(0.0);
         let fits =
             |choice: &Choice| choice.miss <= HALF * demand.miss && choice.miss - least <= spare;
-        let choices = self.flights(before, demand).map(|(paths, second)| {
-            let miss = miss((paths, second));
-            Choice { paths, second, miss }
+        let choices = self.launches(before, demand).map(|launch| {
+            let miss = self.miss(failures, before, launch, demand.deadline, Reading::Planned);
+            Choice { launch, miss }
         });
-        let cost =
-            |of: &Choice| self.cost(failures, before, (of.paths, of.second), demand.deadline);
+        let cost = |of: &Choice| self.cost(failures, before, of.launch, demand);
         let cheapest = choices
             .filter(fits)
             .min_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.miss.total_cmp(&b.miss)));
@@ -207,13 +228,15 @@ impl Ways {
     }
 
     /// Returns the flight on every path, with the second copy that misses the least where there is
-    /// one path.
+    /// one path. Answers wait where no round would be in time.
     pub(super) fn everywhere(&self, failures: &Failures, before: Mask, demand: &Demand) -> Choice {
         let paths = self.present();
         let choice = |second| {
-            let flight = (paths, second);
-            let miss = self.miss(failures, before, flight, demand.deadline, Reading::Planned);
-            Choice { paths, second, miss }
+            let at_once = Launch { paths, second, waits: false };
+            let waits = self.rounds(before, at_once, demand.deadline).next().is_none();
+            let launch = Launch { waits, ..at_once };
+            let miss = self.miss(failures, before, launch, demand.deadline, Reading::Planned);
+            Choice { launch, miss }
         };
         let copies = self.seconds(demand).iter().map(|second| choice(*second));
         let least = copies.min_by(|a, b| a.miss.total_cmp(&b.miss));
@@ -227,7 +250,7 @@ impl Ways {
 
     /// Lists the flights that there may be: all there are, and any of the paths that are in time.
     /// Where one path is all there is, with a second copy and without.
-    fn flights(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = (Mask, Second)> {
+    fn launches(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = Launch> {
         let (in_time, all) = (self.within(Some(demand.deadline)), self.present());
         let failing = if demand.newest_counts { before } else { Mask::NONE };
         let makes_sense =
@@ -235,26 +258,25 @@ impl Ways {
         let sets = Mask::sets().filter(move |flight| *flight == all || makes_sense(flight));
         let seconds = self.seconds(demand);
         let following = move || seconds.iter().copied().chain([Second::Never]);
-        sets.flat_map(move |flight| following().map(move |second| (flight, second)))
+        let of = move |paths| {
+            let launch = move |(second, waits)| Launch { paths, second, waits };
+            following().flat_map(|second| [(second, false), (second, true)]).map(launch)
+        };
+        sets.flat_map(of)
     }
 
-    fn cost(
-        &self,
-        failures: &Failures,
-        before: Mask,
-        (flight, second): (Mask, Second),
-        deadline: Duration,
-    ) -> f64 {
+    fn cost(&self, failures: &Failures, before: Mask, launch: Launch, demand: &Demand) -> f64 {
         let price = |paths: Mask| -> f64 {
             paths.iter().filter_map(|slot| self.ways[slot]).map(|way| way.cost).sum()
         };
         let due = |slot: &usize| self.ways[*slot].map_or(Duration::MAX, |way| way.answer_after);
-        let earliest = expected(before, flight).iter().min_by_key(due);
+        let earliest = expected(before, launch.paths).iter().min_by_key(due);
         let fails =
             earliest.map_or(1.0, |slot| failures.copy(slot, before, Mask::NONE, Reading::Planned));
         let way = earliest.and_then(|slot| self.ways[slot]);
-        let delay = way.map_or(0.0, |way| way.cost * way.transit.div_duration_f64(deadline));
-        let at_once = price(flight) * (1.0 + second.price());
+        let delay = way.map_or(0.0, |way| way.cost * way.transit.div_duration_f64(demand.deadline));
+        let answered = if launch.waits { 1.0 } else { 1.0 + demand.answer };
+        let at_once = price(launch.paths) * (1.0 + launch.second.price()) * answered;
         at_once + (ANSWERS * fails).min(1.0) * price(self.present()) + DELAY * delay
     }
 }
@@ -287,7 +309,12 @@ mod tests {
     }
 
     fn demand(ms: u64, miss: f64) -> Demand {
-        Demand { miss, average: 0.0, newest_counts: false, deadline: Duration::from_millis(ms) }
+        let deadline = Duration::from_millis(ms);
+        Demand { miss, average: 0.0, newest_counts: false, deadline, answer: 0.8 }
+    }
+
+    fn launch(paths: Mask, waits: bool) -> Launch {
+        Launch { paths, second: Second::Never, waits }
     }
 
     /// Failures of paths that each lose one copy in fifty, never together.
@@ -312,25 +339,43 @@ mod tests {
     #[test]
     fn rounds_begin_when_the_earliest_answer_is_late() {
         let (ways, both) = (ways(), Mask::NONE.with(FAST).with(SLOW));
-        assert_eq!(ways.rounds_from([Mask::NONE, both]), Some(Duration::from_millis(25)));
-        let rounds: Vec<usize> =
-            ways.rounds([Mask::NONE, both], Duration::from_millis(100)).map(Mask::len).collect();
+        assert_eq!(
+            ways.rounds_from(Mask::NONE, launch(both, false)),
+            Some(Duration::from_millis(25))
+        );
+        let rounds: Vec<usize> = ways
+            .rounds(Mask::NONE, launch(both, false), Duration::from_millis(100))
+            .map(Mask::len)
+            .collect();
         assert_eq!(rounds, [2, 2, 1], "the slow path is in time until 65 ms, the fast until 90");
     }
 
     #[test]
     fn one_copy_is_enough_where_there_is_time_for_a_second_try() {
-        let choose = |ms| ways().choose(&known(), Mask::NONE, &demand(ms, 1e-3)).paths;
+        let choose = |ms| ways().choose(&known(), Mask::NONE, &demand(ms, 1e-3)).launch.paths;
         assert_eq!(choose(100), Mask::NONE.with(FAST));
         assert_eq!(choose(34).len(), 2, "no second try is in time");
+    }
+
+    /// Seen to fail with the price of an answer left out of [`Ways::cost`], and with rounds that
+    /// begin as soon whether answers wait or not.
+    #[test]
+    fn answers_ride_where_a_second_try_is_in_time_all_the_same_or_never_is() {
+        let choose = |ms| ways().choose(&known(), Mask::NONE, &demand(ms, 1e-3)).launch;
+        let fast = Mask::NONE.with(FAST);
+        assert_eq!(choose(120), launch(fast, true), "a round at 50 ms is soon enough");
+        assert_eq!(choose(55), launch(fast, false), "it is not, and one at 25 ms is");
+        assert_eq!(choose(34), launch(fast.with(SLOW), true), "none is");
+        let everywhere = |ms| ways().everywhere(&known(), Mask::NONE, &demand(ms, 1e-3)).launch;
+        assert_eq!([everywhere(55).waits, everywhere(30).waits], [false, true]);
     }
 
     #[test]
     fn before_there_is_evidence_everything_goes_everywhere() {
         let choice = ways().choose(&Failures::default(), Mask::NONE, &demand(100, 1e-3));
-        assert_eq!(choice.paths.len(), 2);
+        assert_eq!(choice.launch.paths.len(), 2);
         let choice = ways().choose(&known(), Mask::NONE, &demand(30, 1e-3));
-        assert_eq!(choice.paths.len(), 2, "and where the target cannot be reached");
+        assert_eq!(choice.launch.paths.len(), 2, "and where the target cannot be reached");
     }
 
     #[test]
@@ -345,7 +390,7 @@ mod tests {
                     failures.learn_second(now, Mask::NONE, (second, fails));
                 }
             }
-            alone.choose(&failures, Mask::NONE, &demand(ms, miss)).second
+            alone.choose(&failures, Mask::NONE, &demand(ms, miss)).launch.second
         };
         assert_eq!(choose(100, 1e-3, [true; 2]), Second::Never, "there is time for a round");
         assert_eq!(choose(30, 0.1, [true; 2]), Second::Never, "one copy is enough");
@@ -359,8 +404,8 @@ mod tests {
     fn what_a_newer_message_replaces_never_rides_with_it() {
         let alone = Ways { ways: [ways().ways[FAST], None, None, None], ..ways() };
         let demand = Demand { newest_counts: true, ..demand(30, 1e-2) };
-        let mut flights = alone.flights(Mask::NONE, &demand);
-        assert!(flights.all(|(_, second)| second != Second::Rides));
+        let mut launches = alone.launches(Mask::NONE, &demand);
+        assert!(launches.all(|launch| launch.second != Second::Rides));
     }
 
     #[test]
@@ -369,6 +414,6 @@ mod tests {
         let spent = Demand { average: 0.95e-3, ..demand(100, 1e-3) };
         let choice = ways().choose(&failures, Mask::NONE, &spent);
         let least = ways().least(&failures, Mask::NONE, &spent, Reading::Planned);
-        assert!(choice.paths.len() == 2 || choice.miss <= least, "{choice:?}, {least}");
+        assert!(choice.launch.paths.len() == 2 || choice.miss <= least, "{choice:?}, {least}");
     }
 }

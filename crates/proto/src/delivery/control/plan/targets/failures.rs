@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 use units::Instant;
 
-use super::choice::Second;
+use super::choice::{Launch, Second};
 use super::frequency::{Change, Frequency};
 use super::slots::{Mask, SLOTS};
 
@@ -55,9 +55,9 @@ pub(super) struct Failures {
     copies: BTreeMap<Cell, Frequency>,
     /// … as far as there are samples; before that, by the paths of either kind.
     unions: BTreeMap<(usize, u8), Frequency>,
-    /// Of failed flights that were missed, by the paths that had failed before, by flight, and by
-    /// what followed on a lone path.
-    rescues: BTreeMap<(u8, u8, Second), Frequency>,
+    /// Of failed flights that were missed, by the paths that had failed before, by flight, by what
+    /// followed on a lone path, and by whether answers could wait.
+    rescues: BTreeMap<(u8, u8, Second, bool), Frequency>,
     /// Of second copies on a lone path whose first had failed, by how they left and by whether the
     /// path had failed before.
     seconds: BTreeMap<(Second, bool), Frequency>,
@@ -110,14 +110,8 @@ impl Failures {
     }
 
     /// Takes how much was missed of a flight that failed whole, from 0 to 1.
-    pub(super) fn learn_rescue(
-        &mut self,
-        now: Instant,
-        before: Mask,
-        (flight, second): (Mask, Second),
-        missed: f64,
-    ) {
-        let cell = (before.bits(), flight.bits(), second);
+    pub(super) fn learn_rescue(&mut self, now: Instant, before: Mask, launch: Launch, missed: f64) {
+        let cell = rescue_cell(before, launch);
         self.rescues.entry(cell).or_default().learn(now, missed);
     }
 
@@ -126,7 +120,7 @@ impl Failures {
         let has = |set: u8| set & (1 << path) != 0;
         self.copies.retain(|(of, before, failed), _| *of != path && !has(*before) && !has(*failed));
         self.unions.retain(|(of, failed), _| *of != path && !has(*failed));
-        self.rescues.retain(|(before, flight, _), _| !has(*before) && !has(*flight));
+        self.rescues.retain(|(before, flight, ..), _| !has(*before) && !has(*flight));
         self.seconds.clear();
     }
 
@@ -140,16 +134,16 @@ impl Failures {
     pub(super) fn rescue(
         &self,
         before: Mask,
-        (flight, second): (Mask, Second),
+        launch: Launch,
         rounds: impl Iterator<Item = Mask>,
         reading: Reading,
     ) -> f64 {
-        let cell = (before.bits(), flight.bits(), second);
+        let cell = rescue_cell(before, launch);
         let measured = self.rescues.get(&cell).copied().unwrap_or_default();
         if reading == Reading::Proven {
             return measured.at_least();
         }
-        let (mut failed, mut share) = (flight, self.second(second, before));
+        let (mut failed, mut share) = (launch.paths, self.second(launch.second, before));
         for round in rounds {
             let (next, after) = self.chain(before, failed, round, reading);
             (share, failed) = (share * next, after);
@@ -215,7 +209,7 @@ impl Failures {
         let given = copies.chain(unions).filter(|(_, given, _)| *given != 0);
         let given = given.map(|(of, given, known)| (of | given, known));
         let rescues = self.rescues.iter_mut();
-        let rescues = rescues.map(|((before, flight, _), known)| (before | flight, known));
+        let rescues = rescues.map(|((before, flight, ..), known)| (before | flight, known));
         let seconds = self.seconds.values_mut().map(|known| (1 << path, known));
         let has_path = |(paths, _): &(u8, _)| paths & (1 << path) != 0;
         for (paths, known) in given.chain(rescues).chain(seconds).filter(has_path) {
@@ -258,6 +252,10 @@ impl Failures {
         let fewer = failed.iter().map(|other| failed.without(other));
         fewer.filter_map(known).fold(own, f64::max)
     }
+}
+
+fn rescue_cell(before: Mask, launch: Launch) -> (u8, u8, Second, bool) {
+    (before.bits(), launch.paths.bits(), launch.second, launch.waits)
 }
 
 #[cfg(test)]

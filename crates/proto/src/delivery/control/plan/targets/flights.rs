@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::choice::Second;
+use super::choice::{Launch, Second};
 use super::slots::{Mask, Slots};
 use crate::ids::PathId;
 use crate::limits;
@@ -47,9 +47,8 @@ pub(super) struct Flight {
     pub(super) before: Mask,
     /// Whether it went everywhere.
     pub(super) is_everywhere: bool,
-    /// Whether the target takes a copy everywhere and leaves no time for another: no answer saves
-    /// one.
-    pub(super) takes_all: bool,
+    /// Whether answers to what leaves at once may wait for something to ride in.
+    pub(super) waits: bool,
     /// Paths whose copies left at once.
     pub(super) paths: Mask,
     /// Share that was expected to be missed, where there was evidence.
@@ -78,6 +77,17 @@ pub(super) enum Clock {
 }
 
 impl Flight {
+    /// Returns how it left.
+    pub(super) fn launch(&self) -> Launch {
+        let second = self.second.unwrap_or(Second::Never);
+        Launch { paths: self.paths, second, waits: self.waits }
+    }
+
+    /// Returns how much later its answers may come than those that leave at once.
+    pub(super) fn held(&self) -> Duration {
+        self.launch().held()
+    }
+
     /// Notes a copy that leaves, on a path of the flight or on one that was gained meanwhile.
     pub(super) fn on_sent(&mut self, now: Instant, path: PathId, is_planned: bool) {
         self.sent_in_all += 1;

@@ -64,7 +64,7 @@ use crate::limits;
 use crate::recovery::Receipt;
 use crate::select::{Class, Order, Reliability, Tier};
 use crate::status::ReliabilityStatus;
-use choice::{Second, Way, Ways, expected};
+use choice::{Choice, Second, Way, Ways, expected};
 use flights::Flight;
 use goal::{Goal, Key};
 use slots::{Mask, SLOTS, Slots};
@@ -250,21 +250,22 @@ impl Targets {
         let goal = &mut self.goals[goal];
         goal.settle(view.now, &self.slots, &self.ways);
         let was = goal.state;
-        let choice = goal.choose(view.now, before, surprise, (&self.ways, self.reserve));
+        let bytes = message.submission.payload.len() + HEADERS;
+        goal.answer = HEADERS as f64 / bytes as f64;
+        let Choice { launch, miss } =
+            goal.choose(view.now, before, surprise, (&self.ways, self.reserve));
         if goal.state != was {
             let Key { class, channel, .. } = goal.key;
             self.events.push_back(Event::Reliability { class, channel, state: goal.state });
         }
-        let paths = choice.paths.and(sounding);
+        let paths = launch.paths.and(sounding);
         let needed = goal.needs_reserve;
         let usual = if needed { self.ways } else { self.ways.without(self.reserve) };
         let is_everywhere = paths == usual.present();
-        let takes_all = choice.paths == usual.present()
-            && usual.rounds([before, choice.paths], goal.latest()).next().is_none();
         let second = usual.is_lone().then(|| {
             let copies = Second::copies(goal.newest_counts);
             let mut drawn = || copies[self.rng.below(copies.len() as u64) as usize];
-            if sounding.is_empty() { choice.second } else { drawn() }
+            if sounding.is_empty() { launch.second } else { drawn() }
         });
         let stream = message.submission.lane;
         let gap = goal.gap(view.now, stream);
@@ -277,13 +278,13 @@ impl Targets {
             gap,
             before,
             is_everywhere,
-            takes_all,
+            waits: launch.waits,
             paths,
-            predicted: goal.has_prediction().then_some(choice.miss),
+            predicted: goal.has_prediction().then_some(miss),
             second,
             everywhere: view.paths().filter(|path| path.takes(Class::Control)).count()
                 + usize::from(second.is_some()),
-            bytes: message.submission.payload.len() + HEADERS,
+            bytes,
             round: 0,
             sent_in_all: 0,
             copies: SmallVec::new(),
@@ -311,6 +312,7 @@ impl Targets {
     /// late answer to one of them is one to it.
     fn late_at(&self, view: View<'_>, flight: &Flight, message: &Message) -> Instant {
         let waits = expected(flight.before, flight.paths);
+        let held = flight.held();
         let due = message.flights.iter().filter_map(|flight| {
             let path = view.paths().find(|path| path.id == flight.path)?;
             let slot = self.slots.find(path.id);
@@ -318,7 +320,7 @@ impl Targets {
             let first = slot.filter(|_| message.policy().newest_counts());
             let since = first.and_then(|slot| self.tracks[slot].awaited_since());
             let since = since.map_or(flight.sent_at, |since| since.min(flight.sent_at));
-            is_expected.then(|| since + path.answer_after.max(MIN_ROUND))
+            is_expected.then(|| since + (path.answer_after + held).max(MIN_ROUND))
         });
         due.min().unwrap_or(message.submitted + view.probe.max(MIN_ROUND))
     }
@@ -371,7 +373,7 @@ impl Plan for Targets {
         self.goals
             .iter()
             .find_map(|goal| goal.flights.get(seq))
-            .is_none_or(|flight| flight.takes_all)
+            .is_none_or(|flight| flight.waits && flight.round == 0)
     }
 
     fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
