@@ -131,22 +131,22 @@ struct View {
 impl Path {
     /// Returns what the path is to bulk.
     pub(crate) fn bulk_role(&self) -> BulkRole {
-        self.bulk_role
+        self.bulk.role
     }
 
     /// Says what the path is to bulk from now on.
     pub(crate) fn set_bulk_role(&mut self, role: BulkRole) {
-        self.bulk_role = role;
+        self.bulk.role = role;
     }
 
     /// Returns how good a free path this would be: the rate that it has now.
     pub(crate) fn fitness(&self, now: Instant) -> f64 {
         let unlimited = Rate::from_bps(u64::MAX);
-        let usual = self.hop.usual_rate().unwrap_or(unlimited);
-        let present = self.hop.rate();
+        let usual = self.link.hop.usual_rate().unwrap_or(unlimited);
+        let present = self.link.hop.rate();
         let present = present.filter(|rate| *rate < usual && self.queue(now) > LONG_QUEUE);
         let rate = present.unwrap_or(usual);
-        let kept = if self.bulk_role == BulkRole::Free { HYSTERESIS } else { 1.0 };
+        let kept = if self.bulk.role == BulkRole::Free { HYSTERESIS } else { 1.0 };
         rate.as_bps() as f64 * kept
     }
 
@@ -159,7 +159,7 @@ impl Path {
             let usual = view.late_after(oldest.bulk).saturating_add(view.burst_patience());
             now.since(oldest.sent_at).saturating_sub(usual)
         });
-        self.hop.queue().max(overdue)
+        self.link.hop.queue().max(overdue)
     }
 
     /// Returns the bytes that may be in flight for bulk to leave.
@@ -169,26 +169,27 @@ impl Path {
             ProtectControl::Balanced => &BALANCED,
             ProtectControl::Strict => &STRICT,
         };
-        let Some(hop) = self.hop.rate() else { return u64::MAX };
-        let has_queue = !self.hop.is_empty();
+        let Some(hop) = self.link.hop.rate() else { return u64::MAX };
+        let has_queue = !self.link.hop.is_empty();
         // A path that has become longer holds more.
-        let rtt = if self.hop.passes() { self.rtt.srtt() } else { self.rtt.min_rtt() };
+        let rtt =
+            if self.link.hop.passes() { self.link.rtt.srtt() } else { self.link.rtt.min_rtt() };
         // Only what is lost without a queue is the path's own loss.
         let lost = if has_queue { 0.0 } else { self.loss() };
         bound(
             degree,
             &View {
-                delivered: self.delivery_rate,
+                delivered: self.link.delivery_rate,
                 hop,
                 low: match degree.minds_falls {
-                    true => self.hop.least_rate(now, FALL_MEMORY),
+                    true => self.link.hop.least_rate(now, FALL_MEMORY),
                     false => None,
                 },
                 rtt: rtt.unwrap_or_default(),
                 has_queue,
-                role: self.bulk_role,
+                role: self.bulk.role,
                 is_thin: self.is_thin(),
-                loss: self.congestion.usual_loss().max(lost),
+                loss: self.bulk.congestion.usual_loss().max(lost),
                 datagram: self.mtu.current() as u64,
             },
         )

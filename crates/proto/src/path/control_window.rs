@@ -126,20 +126,20 @@ impl Path {
         if patient_until.is_some_and(|at| now < at) {
             return CopyRoom::both(0);
         }
-        if let Some(rate) = self.slow_rate(now).filter(|_| self.relayed.is_none()) {
+        if let Some(rate) = self.slow_rate(now).filter(|_| self.link.relayed.is_none()) {
             return self.thin_room(now, rate);
         }
         let in_flight = self.sent.control_in_flight();
         // A hop that was fast has no queue of control before its rate is known to be low.
-        let was_fast = self.relayed.is_none() && self.hop.best_ever() >= THIN;
-        let is_silent = patient_until.is_some() || self.state == PathState::Suspected;
+        let was_fast = self.link.relayed.is_none() && self.link.hop.best_ever() >= THIN;
+        let is_silent = patient_until.is_some() || self.health.state == PathState::Suspected;
         let is_open = was_fast || is_silent;
         let known = self.control_rate(now).filter(|_| in_flight > 0 && !is_open);
         let Some(rate) = known else { return CopyRoom::both(usize::MAX) };
-        let base = self.hop.round_trip() + self.control_held();
+        let base = self.link.hop.round_trip() + self.control_held();
         let is_unknown = rate == Rate::ZERO && !self.is_congested();
         let window = match is_unknown {
-            true => LEAST_WINDOW + self.proved,
+            true => LEAST_WINDOW + self.link.proved,
             false => rate.bytes_in(base + SLACK).max(LEAST_WINDOW),
         };
         let fresh = usize::try_from(window.saturating_sub(in_flight)).unwrap_or(usize::MAX);
@@ -151,7 +151,9 @@ impl Path {
     /// Tells whether relays fell silent that were thin, or of which nothing was known: a little is
     /// under way there at most.
     fn drips(&self) -> bool {
-        self.relayed.is_some() && self.was_thin && self.state == PathState::Suspected
+        self.link.relayed.is_some()
+            && self.link.was_thin
+            && self.health.state == PathState::Suspected
     }
 
     /// Returns the room on a hop that is thin: what it sends within the slack, beyond what may
@@ -173,7 +175,7 @@ impl Path {
 
     /// Tells whether so much stands before a thin hop that bulk has to wait, as control does.
     pub(super) fn is_overfull(&self, now: Instant) -> bool {
-        let rate = self.slow_rate(now).filter(|_| self.relayed.is_none());
+        let rate = self.slow_rate(now).filter(|_| self.link.relayed.is_none());
         rate.is_some_and(|rate| self.free_at(rate) > now + SLACK)
     }
 
@@ -192,8 +194,8 @@ impl Path {
 
     /// Returns when the newest packet that is known to have left the hop left it.
     pub(super) fn left_at(&self, rate: Rate) -> Instant {
-        let (sent_at, bytes) = self.seen;
-        sent_at + self.hop.queue() + rate.transmission_time(bytes)
+        let (sent_at, bytes) = self.link.seen;
+        sent_at + self.link.hop.queue() + rate.transmission_time(bytes)
     }
 
     /// Returns when the hop has sent all that may stand before it.
@@ -227,24 +229,24 @@ impl Path {
 
     /// Returns how long a datagram is under way at least.
     fn least_one_way(&self) -> Duration {
-        self.hop.least_rtt().or(self.rtt.min_rtt()).unwrap_or_default() / 2
+        self.link.hop.least_rtt().or(self.link.rtt.min_rtt()).unwrap_or_default() / 2
     }
 
     /// Returns when a message may leave that a newer one replaces, where it has to wait: until the
     /// hop has sent what is under way. While it waits here, it is still the newest when it leaves.
     pub(super) fn newest_ready_at(&self, now: Instant) -> Option<Instant> {
-        let rate = match self.relayed {
+        let rate = match self.link.relayed {
             None => self.slow_rate(now),
             Some(_) => self.saturated_rate().filter(|rate| *rate < THIN),
         };
         let free_at = self.free_at(rate?);
-        let ready_at = free_at + self.hop.queue().saturating_sub(SLACK) - NEXT;
+        let ready_at = free_at + self.link.hop.queue().saturating_sub(SLACK) - NEXT;
         (ready_at > now).then_some(ready_at)
     }
 
     /// Tells whether so much waits at the hop that its rate must be found out first.
     pub(super) fn is_congested(&self) -> bool {
-        self.hop.queue() > UNKNOWN_QUEUE
+        self.link.hop.queue() > UNKNOWN_QUEUE
     }
 
     /// Notes how much the path has carried at once: twice as much is tried next, unless that made a
@@ -252,9 +254,9 @@ impl Path {
     pub(super) fn prove(&mut self, packet: &SentPacket) {
         let carried = packet.delivery.in_flight() + u64::from(packet.bytes);
         if self.is_congested() {
-            self.proved = 0;
+            self.link.proved = 0;
         } else {
-            self.proved = self.proved.max(2 * carried);
+            self.link.proved = self.link.proved.max(2 * carried);
         }
     }
 
@@ -263,8 +265,8 @@ impl Path {
         if !self.shows_hop() {
             return None;
         }
-        let careful = self.was_thin || self.is_congested();
-        let known = self.saturated_rate().or_else(|| self.hop.first_rate(now));
+        let careful = self.link.was_thin || self.is_congested();
+        let known = self.saturated_rate().or_else(|| self.link.hop.first_rate(now));
         known.or(careful.then_some(Rate::ZERO))
     }
 
@@ -279,27 +281,33 @@ impl Path {
     }
 
     fn busy_rate(&self, now: Instant) -> Option<Rate> {
-        let fallen = self.hop.first_rate(now).filter(|_| self.hop.fell());
+        let fallen = self.link.hop.first_rate(now).filter(|_| self.link.hop.fell());
         let known = self.saturated_rate().or(fallen).filter(|rate| *rate < THIN);
         known.or(self.thin_radios())
     }
 
     /// Tells whether the hop is slow, or may be for all that is known.
     pub(crate) fn may_be_slow(&self, now: Instant) -> bool {
-        if self.relayed.is_some() {
+        if self.link.relayed.is_some() {
             return self.is_thin();
         }
-        let is_unknown = self.was_thin && self.proved == 0 && self.hop.rate().is_none();
+        let is_unknown =
+            self.link.was_thin && self.link.proved == 0 && self.link.hop.rate().is_none();
         let worth = 1.0 + LOSS_WORTH * self.loss();
         let is_full = self.slow_rate(now).is_some_and(|rate| rate.mul_f64(worth) < FULL);
-        is_full || self.has_bulk() && self.is_thin() || is_unknown && self.hop.best_ever() < THIN
+        is_full
+            || self.has_bulk() && self.is_thin()
+            || is_unknown && self.link.hop.best_ever() < THIN
     }
 
     /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and
     /// nothing since has shown it to be faster, or if it was never seen to be faster at all.
     fn thin_rate(&self) -> Option<Rate> {
-        let counts = self.hop.fell() || self.hop.best_ever() < THIN;
-        self.hop.calm_rate().filter(|rate| *rate < THIN && counts && self.relayed.is_none())
+        let counts = self.link.hop.fell() || self.link.hop.best_ever() < THIN;
+        self.link
+            .hop
+            .calm_rate()
+            .filter(|rate| *rate < THIN && counts && self.link.relayed.is_none())
     }
 
     /// Returns how long a copy of control would take from now.
@@ -311,25 +319,26 @@ impl Path {
         let known = self.control_rate(now).filter(|rate| *rate > Rate::ZERO);
         let waits =
             known.map(|rate| rate.transmission_time(self.sent.control_in_flight() as usize + OWN));
-        self.rtt.min_rtt().unwrap_or_default() / 2 + waits.unwrap_or_default()
+        self.link.rtt.min_rtt().unwrap_or_default() / 2 + waits.unwrap_or_default()
     }
 
     /// Returns the age at which the answer to a copy of control is overdue.
     pub(crate) fn control_answer_after(&self) -> Duration {
-        self.rtt.probe_timeout() + self.control_held()
+        self.link.rtt.probe_timeout() + self.control_held()
     }
 
     /// Returns the same of a copy whose answer may not wait for a datagram to ride in.
     pub(crate) fn answer_at_once_after(&self) -> Duration {
-        self.rtt.probe_timeout() + self.peer_holds
+        self.link.rtt.probe_timeout() + self.link.peer_holds
     }
 
     /// Returns how long the peer may hold an acknowledgement of control back: that of the oldest
     /// packet which has none counts.
     pub(super) fn control_held(&self) -> Duration {
         let oldest = self.sent.unanswered().next().map(|packet| packet.sent_at);
-        let may_wait = self.let_wait_at >= Some(oldest.unwrap_or(self.last_eliciting_at));
-        if may_wait { self.peer_holds.max(RIDE) } else { self.peer_holds }
+        let may_wait =
+            self.link.let_wait_at >= Some(oldest.unwrap_or(self.probes.last_eliciting_at));
+        if may_wait { self.link.peer_holds.max(RIDE) } else { self.link.peer_holds }
     }
 
     /// Returns how large a datagram with control may be; messages that are late anyway need no
@@ -348,22 +357,22 @@ impl Path {
 
     /// Tells whether the path is thin, or was never seen to be faster.
     pub(super) fn may_be_thin(&self) -> bool {
-        self.is_thin() || self.hop.best_ever() < THIN
+        self.is_thin() || self.link.hop.best_ever() < THIN
     }
 
     /// Returns the rate of a hop that was busy nearly all the time.
     fn saturated_rate(&self) -> Option<Rate> {
-        self.hop.saturated_rate().filter(|_| self.shows_hop())
+        self.link.hop.saturated_rate().filter(|_| self.shows_hop())
     }
 
     /// Returns the age at which a copy of control that is under way may be repeated on this path:
     /// not while it may still arrive, or merely waits before the hop. A path that loses much has no
     /// copy to spare.
     pub(crate) fn repeat_after(&self) -> Duration {
-        let rate = self.hop.rate().filter(|_| !self.hop.is_empty());
+        let rate = self.link.hop.rate().filter(|_| !self.link.hop.is_empty());
         match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {
-            None if !self.loses_little() || self.relayed.is_some() => Duration::ZERO,
-            waits => self.rtt.probe_timeout() + waits.unwrap_or_default(),
+            None if !self.loses_little() || self.link.relayed.is_some() => Duration::ZERO,
+            waits => self.link.rtt.probe_timeout() + waits.unwrap_or_default(),
         }
     }
 
@@ -374,10 +383,10 @@ impl Path {
 
     /// Returns the least time between probes: they must not fill a thin path.
     pub(super) fn least_probe_interval(&self, now: Instant) -> Duration {
-        let slow = self.slow_rate(now).filter(|_| self.relayed.is_none());
+        let slow = self.slow_rate(now).filter(|_| self.link.relayed.is_none());
         // An answer to it comes after those to what stands before it.
         let stands = slow.map_or(Duration::ZERO, |rate| self.free_at(rate).since(now));
-        let fell_silent = self.state == PathState::Suspected && slow.is_some();
+        let fell_silent = self.health.state == PathState::Suspected && slow.is_some();
         if fell_silent { stands.max(DRIP) } else { stands }
     }
 }
@@ -488,7 +497,7 @@ mod tests {
         let now = fill(&mut path, 3);
         assert!(path.slow_rate(now).is_some() && path.may_be_slow(now));
         assert_eq!(path.control_room(now).repeat, 0);
-        assert!(path.hop.queue() < Duration::from_millis(100));
+        assert!(path.link.hop.queue() < Duration::from_millis(100));
         let window = Rate::from_bps(KBPS * 1_000).bytes_in(RTT + SLACK * 2);
         assert!(path.sent.control_in_flight() <= window, "{}", path.sent.control_in_flight());
         assert_eq!(path.control_datagram(now, false), LEAST_DATAGRAM);
@@ -517,7 +526,7 @@ mod tests {
         let now = fill_where(&mut path, 3, |_, _| true);
         path.looked_at = now;
         assert!(path.is_thin() && path.thin_patience() >= MS * 200);
-        let (largest, ranges) = (path.next_pn - 1, [0..=path.next_pn - 1]);
+        let (largest, ranges) = (path.numbers.next - 1, [0..=path.numbers.next - 1]);
         let (received_at_us, delay) = ((now + RTT).as_micros(), Duration::ZERO);
         let all = AckInfo { largest, ranges: &ranges, received_at_us, delay, elsewhere: false };
         path.on_ack(now + RTT * 2, &all);

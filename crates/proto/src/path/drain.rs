@@ -47,10 +47,10 @@ impl Drain {
 impl Path {
     /// Tells how what is under way drains.
     pub(super) fn drain(&self, now: Instant) -> Drain {
-        let (sent_at, in_flight) = self.known;
-        let queue = self.hop.queue();
-        let least_rtt = self.rtt.min_rtt().unwrap_or_else(|| self.rtt.srtt_or_initial());
-        let busy = self.hop.rate();
+        let (sent_at, in_flight) = self.link.known;
+        let queue = self.link.hop.queue();
+        let least_rtt = self.link.rtt.min_rtt().unwrap_or_else(|| self.link.rtt.srtt_or_initial());
+        let busy = self.link.hop.rate();
         let proved = Rate::from_bytes_in(in_flight, least_rtt + queue);
         let rate = if queue < EMPTY { busy.map(|rate| rate.max(proved)) } else { busy };
         let position = self.counters.bytes_sent.saturating_sub(self.sent.in_flight());
@@ -60,7 +60,7 @@ impl Path {
     fn overdue(&self, now: Instant) -> Duration {
         self.sent.unanswered().next().map_or(Duration::ZERO, |oldest| {
             let late = self.health_view(now).late_after(oldest.bulk);
-            let least = self.rtt.min_rtt().unwrap_or(late) + self.hop.queue();
+            let least = self.link.rtt.min_rtt().unwrap_or(late) + self.link.hop.queue();
             now.since(oldest.sent_at).saturating_sub(late.min(least + MAX_ACK_DELAY))
         })
     }

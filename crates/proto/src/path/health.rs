@@ -29,6 +29,10 @@
 
 use units::{Duration, Instant};
 
+use super::answers::Answers;
+use super::bursts::Bursts;
+use crate::event::PathState;
+
 use crate::recovery::{PACKETS_PER_ACK, SentPacket};
 
 /// Chance, per packet, of suspecting a path that only loses packets at random.
@@ -62,6 +66,44 @@ const FASTEST_BURST_PROBE: Duration = Duration::from_millis(5);
 const PROBES_WITHIN: Duration = Duration::from_millis(20);
 /// If the answers that come get no younger for this long, the path is slow, not silent.
 const STEADY: Duration = Duration::from_millis(200);
+
+/// What a path is good for, and what led to that.
+#[derive(Debug)]
+pub(super) struct Health {
+    pub(super) state: PathState,
+    pub(super) suspicion: Option<Suspicion>,
+    /// The silences that it came back from.
+    pub(super) bursts: Bursts,
+    /// The same that are too long for a burst of losses.
+    pub(super) stalls: Bursts,
+    pub(super) answers: Answers,
+    /// An answer is late: the path is being probed.
+    pub(super) late: bool,
+    pub(super) doubtful: bool,
+    pub(super) revived_at: Option<Instant>,
+    /// Samples of packets sent before this are not believed.
+    pub(super) trusted_since: Instant,
+    /// Since when answers have been missing, until one comes to what was sent since then.
+    pub(super) silence: Option<Instant>,
+}
+
+impl Health {
+    /// Begins with an address that is to be validated.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            state: PathState::Validating,
+            suspicion: None,
+            bursts: Bursts::new(now),
+            stalls: Bursts::stalls(now),
+            answers: Answers::new(),
+            late: false,
+            doubtful: false,
+            revived_at: None,
+            trusted_since: now,
+            silence: None,
+        }
+    }
+}
 
 /// What health depends on.
 #[derive(Clone, Copy, Debug)]

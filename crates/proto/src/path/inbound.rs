@@ -10,7 +10,7 @@ use units::{Duration, Instant, Rate};
 
 use super::address::Proof;
 use super::bottleneck::{LATEST_US, Sample};
-use super::{Marks, Outcome, Path, Route, health, silence};
+use super::{Marks, Outcome, Path, Route, health};
 use crate::congestion::{Acked, Lost};
 use crate::event::PathState;
 use crate::limits;
@@ -24,25 +24,18 @@ use crate::wire::UncountedFrame;
 impl Path {
     /// Tells whether a datagram of this number may still come in for the first time.
     pub(crate) fn is_new(&self, pn: u64) -> bool {
-        self.replay.is_new(pn)
+        self.incoming.replay.is_new(pn)
     }
 
     /// Returns when the last authenticated datagram came in.
     pub(crate) fn last_received_at(&self) -> Option<Instant> {
-        self.last_received_at
+        self.incoming.last_at
     }
 
     /// Notes an authenticated datagram that came in for the first time, before its frames.
     pub(crate) fn on_datagram(&mut self, now: Instant, pn: u64, from: Route, bytes: usize) {
-        self.replay.insert(pn);
-        let newest = self.largest_received.is_none_or(|largest| pn > largest);
-        self.gap_since_ack |= self.largest_received.is_some_and(|largest| pn > largest + 1);
-        self.largest_received = self.largest_received.max(Some(pn));
+        let newest = self.incoming.on_datagram(now, pn);
         self.address.on_received(now, from, bytes, newest);
-        if let Some(last) = self.last_received_at.replace(now) {
-            let gap = Some(now.since(last)).filter(|gap| *gap <= silence::DEAD);
-            self.distance = gap.unwrap_or_default().max(self.distance / 2);
-        }
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes as u64;
     }
@@ -51,12 +44,12 @@ impl Path {
     pub(crate) fn on_packet_received(&mut self, now: Instant, pn: u64, arrival: Arrival) {
         // Beside bulk an answer says how long the queue is, and is wanted soon.
         let arrival = Arrival { may_wait: arrival.may_wait && !self.has_bulk(), ..arrival };
-        self.received.on_received(now, pn, arrival);
+        self.incoming.acks.on_received(now, pn, arrival);
     }
 
     /// Learns from the peer which of its packets are no loss of the path if they are missing.
     pub(crate) fn on_uncounted(&mut self, frame: UncountedFrame) {
-        self.received.on_uncounted(frame.first, frame.first + (frame.count - 1));
+        self.incoming.acks.on_uncounted(frame.first, frame.first + (frame.count - 1));
     }
 
     /// Remembers to answer the peer's challenge to where it came from.
@@ -86,7 +79,7 @@ impl Path {
     /// path has no RTT yet.
     pub(crate) fn confirm_address(&mut self, now: Instant) -> Outcome {
         let mut outcome = Outcome::default();
-        self.probe_wanted = true;
+        self.probes.wanted = true;
         self.address.confirm();
         self.on_address_proved(now, &mut outcome);
         outcome
@@ -110,12 +103,12 @@ impl Path {
     pub(crate) fn set_local(&mut self, local: IpAddr) {
         self.spare_all();
         self.address.set_local(local);
-        self.probe_wanted = true;
+        self.probes.wanted = true;
     }
 
     fn on_address_proved(&mut self, now: Instant, outcome: &mut Outcome) {
-        if self.state == PathState::Validating {
-            self.last_eliciting_at = now;
+        if self.health.state == PathState::Validating {
+            self.probes.last_eliciting_at = now;
             self.mtu.on_alive(now);
             self.change_state(PathState::Active, outcome);
         }
@@ -124,11 +117,11 @@ impl Path {
     /// Takes an ACK frame for packets of this path, by whatever path it came.
     pub(crate) fn on_ack(&mut self, now: Instant, ack: &AckInfo<'_>) -> Outcome {
         let mut outcome = Outcome::default();
-        if ack.largest >= self.next_pn {
+        if ack.largest >= self.numbers.next {
             self.counters.bad_acks += 1;
             return outcome;
         }
-        if self.skipped.is_any_in(ack.ranges) {
+        if self.numbers.skipped.is_any_in(ack.ranges) {
             outcome.cheated = true;
             return outcome;
         }
@@ -140,7 +133,7 @@ impl Path {
         let newest_sent_at =
             newly.packets.iter().chain(&newly.late).map(|packet| packet.sent_at).max();
         let Some(newest_sent_at) = newest_sent_at else { return outcome };
-        self.uncounted.on_acked(ack.largest);
+        self.numbers.uncounted.on_acked(ack.largest);
         outcome.clock = newly.packets.iter().chain(&newly.late).find_map(|packet| {
             (packet.pn == ack.largest).then(|| ClockSample {
                 sent_at: packet.sent_at,
@@ -151,14 +144,14 @@ impl Path {
         // A late answer shows no loss: the path is slow, or stood still.
         let on_time = now.since(newest_sent_at) <= view.overdue_after(true);
         let is_over = silent > health::overdue_for(now, &view, self.sent.unanswered());
-        if is_run && on_time && is_over && self.suspicion.is_none() {
-            self.bursts.on_return(now, silent);
+        if is_run && on_time && is_over && self.health.suspicion.is_none() {
+            self.health.bursts.on_return(now, silent);
         }
         self.revive(now, newest_sent_at, &mut outcome);
         let late_bytes = newly.late.iter().map(|packet| u64::from(packet.bytes)).sum();
         let acked = self.measure(now, ack, &newly.packets, late_bytes);
         self.measure_hop(now, ack, &newly, silent_since.is_some());
-        self.silence = silent_since.filter(|since| newest_sent_at < *since);
+        self.health.silence = silent_since.filter(|since| newest_sent_at < *since);
         if let Some(since) = silent_since {
             self.on_silence_ended(now, since);
         }
@@ -172,12 +165,12 @@ impl Path {
         self.counters.packets_late += newly.late.len() as u64;
         if let Some(acked) = acked {
             let view = self.link_view(now);
-            self.congestion.on_ack(&view, &acked);
+            self.bulk.congestion.on_ack(&view, &acked);
         }
         outcome.received_at_us = ack.received_at_us;
         let mut all = newly.packets.iter().chain(&newly.late);
         let largest = all.find(|packet| packet.pn == ack.largest);
-        let is_gap = std::mem::take(&mut self.gap_since_ack);
+        let is_gap = std::mem::take(&mut self.incoming.gap_since_ack);
         outcome.repeats_lost = largest.filter(|_| is_gap).map(|packet| packet.sent_at);
         outcome.acked = newly.packets;
         outcome.acked.extend(newly.late);
@@ -195,39 +188,43 @@ impl Path {
         late_bytes: u64,
     ) -> Option<Acked> {
         let newest = acked.iter().max_by_key(|packet| packet.pn)?;
-        let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since;
+        let trusted =
+            self.health.suspicion.is_none() && newest.sent_at >= self.health.trusted_since;
         let is_round_trip =
             newest.pn == ack.largest && !ack.elsewhere && self.is_timed(newest.bytes);
         let rtt = (trusted && is_round_trip && newest.ack_eliciting)
-            .then(|| self.rtt.on_sample(now, now.since(newest.sent_at), ack.delay));
+            .then(|| self.link.rtt.on_sample(now, now.since(newest.sent_at), ack.delay));
         if rtt.is_some() && !newest.bulk {
             // Where acknowledgements of the peer were lost, older packets waited for want of those.
-            let first = acked.iter().filter(|packet| packet.ack_eliciting && !self.gap_since_ack);
-            let first = first.map(|packet| packet.sent_at).filter(|at| *at >= self.trusted_since);
+            let first =
+                acked.iter().filter(|packet| packet.ack_eliciting && !self.incoming.gap_since_ack);
+            let first =
+                first.map(|packet| packet.sent_at).filter(|at| *at >= self.health.trusted_since);
             let took = now.since(first.min().unwrap_or(newest.sent_at));
-            self.answers.on_answer(now, took, self.rtt.srtt_or_initial());
+            self.health.answers.on_answer(now, took, self.link.rtt.srtt_or_initial());
         }
         for packet in acked.iter().filter(|packet| packet.ack_eliciting) {
-            self.rate.on_acked(now, packet.bytes.into(), packet.sent_at, packet.delivery);
+            self.link.rate.on_acked(now, packet.bytes.into(), packet.sent_at, packet.delivery);
         }
-        let min_rtt = self.rtt.min_rtt().unwrap_or_default();
-        let rate = self.rate.take_sample(now, min_rtt).filter(|_| trusted);
+        let min_rtt = self.link.rtt.min_rtt().unwrap_or_default();
+        let rate = self.link.rate.take_sample(now, min_rtt).filter(|_| trusted);
         if let Some(sample) = rate
             && sample.rate > Rate::ZERO
         {
-            let (old, new) = (self.delivery_rate.as_bps(), sample.rate.as_bps());
-            self.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
-            if self.relayed.is_some() {
-                self.hop.on_delivered(sample.rate);
+            let (old, new) = (self.link.delivery_rate.as_bps(), sample.rate.as_bps());
+            self.link.delivery_rate = Rate::from_bps(old - old / 8 + new / 8);
+            if self.link.relayed.is_some() {
+                self.link.hop.on_delivered(sample.rate);
             }
         }
         if is_round_trip && newest.ack_eliciting && !newest.bulk {
-            let usual = if self.let_wait_at >= Some(newest.sent_at) { RIDE } else { MAX_ACK_DELAY };
-            let fallen = self.peer_holds - self.peer_holds / 16;
+            let usual =
+                if self.link.let_wait_at >= Some(newest.sent_at) { RIDE } else { MAX_ACK_DELAY };
+            let fallen = self.link.peer_holds - self.link.peer_holds / 16;
             let held = if ack.delay > usual { ack.delay } else { Duration::ZERO };
-            self.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
+            self.link.peer_holds = held.min(SLOW_ACK_DELAY).max(fallen);
         }
-        let recently = self.rtt.srtt_or_initial();
+        let recently = self.link.rtt.srtt_or_initial();
         Some(Acked {
             bytes: acked
                 .iter()
@@ -238,7 +235,7 @@ impl Path {
             newest_sent_at: newest.sent_at,
             rtt,
             rate,
-            window_limited: self.window_full_at.is_some_and(|at| now.since(at) <= recently),
+            window_limited: self.bulk.full_at.is_some_and(|at| now.since(at) <= recently),
         })
     }
 
@@ -264,14 +261,16 @@ impl Path {
         let rtt = now.since(newest.sent_at).saturating_sub(ack.delay);
         let is_control = all.iter().any(|packet| packet.is_control())
             || self.sent.unheard().any(SentPacket::is_control);
-        let may_be_thin = was_silent && is_control && self.comes_slowly();
+        let may_be_thin = was_silent && is_control && self.incoming.comes_slowly();
         let sample = |acked| Sample { acked, newest, received_at_us, rtt, may_be_thin };
         let is_news = acked.iter().any(|packet| packet.pn == newest.pn);
-        let trusted = self.suspicion.is_none() && newest.sent_at >= self.trusted_since && is_news;
-        self.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
-        self.hop.on_ack(now, &sample(&all));
+        let trusted = self.health.suspicion.is_none()
+            && newest.sent_at >= self.health.trusted_since
+            && is_news;
+        self.link.seen = (newest.sent_at, usize::from(newest.bytes) + limits::IP_AND_UDP as usize);
+        self.link.hop.on_ack(now, &sample(&all));
         if trusted {
-            self.known = (newest.sent_at, newest.delivery.in_flight());
+            self.link.known = (newest.sent_at, newest.delivery.in_flight());
             self.prove(newest);
         }
     }
@@ -290,7 +289,7 @@ impl Path {
 
     /// Declares packets lost, and tells the controller of them.
     pub(super) fn detect_lost(&mut self, now: Instant, outcome: &mut Outcome) {
-        let patience = self.rtt.srtt_or_initial().max(self.rtt.latest());
+        let patience = self.link.rtt.srtt_or_initial().max(self.link.rtt.latest());
         let lost = self.sent.detect_lost(now, patience);
         self.counters.packets_lost += lost.iter().filter(|packet| packet.counts).count() as u64;
         for packet in &lost {
@@ -307,7 +306,7 @@ impl Path {
         if let Some(newest_sent_at) = newest {
             let view = self.link_view(now);
             let lost = Lost { bytes, newest_sent_at };
-            self.congestion.on_loss(&view, &lost);
+            self.bulk.congestion.on_loss(&view, &lost);
         }
         outcome.lost.extend(lost);
     }
@@ -315,7 +314,7 @@ impl Path {
     /// Notes that the peer has received our acknowledgement of its packets up to `largest` that
     /// left at `sent_at`.
     pub(crate) fn on_ack_of_ack(&mut self, largest: u64, sent_at: Instant) {
-        self.received.on_ack_of_ack(largest, sent_at);
+        self.incoming.acks.on_ack_of_ack(largest, sent_at);
     }
 }
 

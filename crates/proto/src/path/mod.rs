@@ -11,6 +11,7 @@
 mod address;
 mod answers;
 mod bottleneck;
+mod bulk;
 mod bulk_bound;
 mod bursts;
 mod control_window;
@@ -19,8 +20,11 @@ mod drain;
 mod driven;
 mod health;
 mod inbound;
+mod incoming;
+mod link;
 mod marks;
 mod mtu;
+mod numbers;
 mod outbound;
 mod pacer;
 mod passage;
@@ -52,28 +56,23 @@ pub use relayed::RelayRoom;
 pub(crate) use snapshot::PathSnapshot;
 
 use address::Address;
-use answers::Answers;
-use bottleneck::Bottleneck;
-use bursts::Bursts;
-use health::{HealthView, Suspicion};
+use bulk::Bulk;
+use health::{Health, HealthView};
+use incoming::Incoming;
+use link::Link;
 use marks::Marks;
 use mtu::MtuDiscovery;
-use pacer::Pacer;
+use numbers::Numbers;
 use relayed::Relayed;
 use service::Service;
-use skipped::Skipped;
 use snapshot::Counters;
-use uncounted::Uncounted;
+use timers::Probes;
 
-use crate::congestion::{CongestionKind, Controller, LinkView, initial_window};
+use crate::congestion::{CongestionKind, LinkView, initial_window};
 use crate::event::PathState;
 use crate::ids::PathId;
 use crate::limits;
-use crate::recovery::{
-    AckTracker, ClockSample, DeliveryRate, MAX_ACK_DELAY, RttEstimator, SentFrames, SentPacket,
-    SentPackets,
-};
-use crate::window::SeenWindow;
+use crate::recovery::{ClockSample, MAX_ACK_DELAY, SentFrames, SentPacket, SentPackets};
 
 /// How much longer an answer may take on a thin path: each datagram in front of it takes tens of
 /// milliseconds, in both directions.
@@ -148,67 +147,19 @@ const KNOWN_FOR: Duration = Duration::from_secs(30);
 pub(crate) struct Path {
     id: PathId,
     config: PathConfig,
-    state: PathState,
     address: Address,
-    next_pn: u64,
-    skipped: Skipped,
-    largest_received: Option<u64>,
-    /// Whether packets of the peer are missing since its last acknowledgement: others may have been
-    /// among them.
-    gap_since_ack: bool,
-    replay: SeenWindow,
-    sent: SentPackets,
-    received: AckTracker,
-    /// What the peer is to be told of packets that do not count.
-    uncounted: Uncounted,
-    marks: Marks,
-    rtt: RttEstimator,
-    rate: DeliveryRate,
-    delivery_rate: Rate,
-    /// What the narrowest hop is.
-    hop: Bottleneck,
-    bulk_role: BulkRole,
-    /// The longest that the peer holds acknowledgements of control back.
-    peer_holds: Duration,
-    /// When a datagram left last whose acknowledgement may wait for another.
-    let_wait_at: Option<Instant>,
-    /// When the newest packet whose queue is known was sent, and the bytes in flight then.
-    known: (Instant, u64),
-    /// The same of control: when it was sent, and its own bytes with all headers.
-    seen: (Instant, usize),
-    congestion: Box<dyn Controller>,
-    pacer: Pacer,
     mtu: MtuDiscovery,
-    suspicion: Option<Suspicion>,
-    /// Whether it was thin, or of unknown rate, when it fell silent.
-    was_thin: bool,
-    /// Twice the bytes that it has had under way without a queue since it was new or revived.
-    proved: u64,
-    /// The silences that it came back from.
-    bursts: Bursts,
-    /// The same that are too long for a burst of losses.
-    stalls: Bursts,
-    answers: Answers,
-    /// An answer is late: the path is being probed.
-    late: bool,
-    doubtful: bool,
-    revived_at: Option<Instant>,
-    /// Samples of packets sent before this are not believed.
-    trusted_since: Instant,
-    probe_wanted: bool,
-    probe_at: Instant,
-    last_eliciting_at: Instant,
-    window_full_at: Option<Instant>,
-    last_received_at: Option<Instant>,
-    /// The time between two datagrams that came in: the longest of the last few.
-    distance: Duration,
-    /// Since when answers have been missing, until one comes to what was sent since then.
-    silence: Option<Instant>,
+    numbers: Numbers,
+    sent: SentPackets,
+    incoming: Incoming,
+    link: Link,
+    health: Health,
+    probes: Probes,
+    bulk: Bulk,
+    marks: Marks,
+    service: Service,
     counters: Counters,
     looked_at: Instant,
-    service: Service,
-    /// What its gateway takes, where it is a relayed link.
-    relayed: Option<Relayed>,
 }
 
 impl Path {
@@ -226,50 +177,19 @@ impl Path {
         Self {
             id,
             config,
-            state: PathState::Validating,
             address: Address::new(now, route, config.initiator, seed),
-            next_pn: 0,
-            skipped: Skipped::new(!seed),
-            largest_received: None,
-            gap_since_ack: false,
-            replay: SeenWindow::new(limits::REPLAY_WINDOW),
-            sent: SentPackets::new(relayed.is_some()),
-            received: AckTracker::default(),
-            uncounted: Uncounted::default(),
-            marks: Marks::default(),
-            rtt: RttEstimator::new(),
-            rate: DeliveryRate::default(),
-            delivery_rate: Rate::ZERO,
-            hop: Bottleneck::default(),
-            bulk_role: BulkRole::Free,
-            peer_holds: Duration::ZERO,
-            let_wait_at: None,
-            known: (now, 0),
-            seen: (now, 0),
-            congestion: congestion.controller(limits::MIN_DATAGRAM),
-            pacer: Pacer::new(now),
             mtu: MtuDiscovery::new(now),
-            suspicion: None,
-            was_thin: true,
-            proved: 0,
-            bursts: Bursts::new(now),
-            stalls: Bursts::stalls(now),
-            answers: Answers::new(),
-            late: false,
-            doubtful: false,
-            revived_at: None,
-            trusted_since: now,
-            probe_wanted: false,
-            probe_at: now,
-            last_eliciting_at: now,
-            window_full_at: None,
-            last_received_at: None,
-            distance: Duration::ZERO,
-            silence: None,
+            numbers: Numbers::new(seed),
+            sent: SentPackets::new(relayed.is_some()),
+            incoming: Incoming::default(),
+            link: Link::new(now, relayed),
+            health: Health::new(now),
+            probes: Probes::new(now),
+            bulk: Bulk::new(now, congestion),
+            marks: Marks::default(),
+            service: Service::default(),
             counters: Counters::default(),
             looked_at: now,
-            service: Service::default(),
-            relayed,
         }
     }
 
@@ -280,58 +200,58 @@ impl Path {
 
     /// Lets a probe leave at once.
     pub(crate) fn want_probe(&mut self) {
-        self.probe_wanted = true;
+        self.probes.wanted = true;
     }
 
     /// Returns the smoothed round-trip time or, before any sample, the initial guess.
     pub(crate) fn srtt_or_initial(&self) -> Duration {
-        self.rtt.srtt_or_initial()
+        self.link.rtt.srtt_or_initial()
     }
 
     /// Returns the least round-trip time lately or, before any sample, the initial guess.
     pub(crate) fn least_rtt(&self) -> Duration {
-        self.rtt.min_rtt().unwrap_or_else(|| self.rtt.srtt_or_initial())
+        self.link.rtt.min_rtt().unwrap_or_else(|| self.link.rtt.srtt_or_initial())
     }
 
     /// Returns the rate at which the congestion control lets bulk leave: window over round-trip
     /// time.
     pub(crate) fn send_rate(&self) -> Rate {
-        if self.relayed.is_some() {
-            return self.delivery_rate.max(relayed::LEAST_RATE);
+        if self.link.relayed.is_some() {
+            return self.link.delivery_rate.max(relayed::LEAST_RATE);
         }
-        Rate::from_bytes_in(self.congestion.cwnd(), self.rtt.srtt_or_initial())
+        Rate::from_bytes_in(self.bulk.congestion.cwnd(), self.link.rtt.srtt_or_initial())
     }
 
     /// Tells whether its window has grown beyond the first one: until then its rate says little of
     /// the path.
     pub(crate) fn was_filled(&self) -> bool {
-        self.congestion.cwnd() > initial_window(self.mtu.current() as u64)
+        self.bulk.congestion.cwnd() > initial_window(self.mtu.current() as u64)
     }
 
     /// Tells whether it carries less than it could for a moment, on purpose.
     pub(crate) fn runs_dry(&self) -> bool {
-        self.congestion.runs_dry()
+        self.bulk.congestion.runs_dry()
     }
 
     /// Returns the smoothed round-trip time, once there is one.
     pub(crate) fn srtt(&self) -> Option<Duration> {
-        self.rtt.srtt()
+        self.link.rtt.srtt()
     }
 
     /// Returns what it is good for.
     pub(crate) fn state(&self) -> PathState {
-        self.state
+        self.health.state
     }
 
     /// Tells whether what is sent now may be expected to arrive: it works, and no answer is
     /// overdue. *Usable* always means this.
     pub(crate) fn is_usable(&self) -> bool {
-        self.state == PathState::Active && !self.doubtful
+        self.health.state == PathState::Active && !self.health.doubtful
     }
 
     /// Returns what its place among the paths for copies of control depends on.
     pub(crate) fn control_place(&self) -> (PathState, Duration, PathId) {
-        (self.state, self.rtt.srtt_or_initial(), self.id)
+        (self.health.state, self.link.rtt.srtt_or_initial(), self.id)
     }
 
     /// Returns where its datagrams leave and go.
@@ -346,12 +266,12 @@ impl Path {
 
     /// Returns the largest datagram that it carries in one piece, in bytes of UDP payload.
     pub(crate) fn max_datagram(&self) -> usize {
-        self.relayed.as_ref().map_or(self.mtu.current(), Relayed::max_datagram)
+        self.link.relayed.as_ref().map_or(self.mtu.current(), Relayed::max_datagram)
     }
 
     /// Returns the same of one that may go in pieces.
     pub(crate) fn longest_datagram(&self) -> usize {
-        self.relayed.as_ref().map_or(limits::MAX_DATAGRAM, Relayed::max_datagram)
+        self.link.relayed.as_ref().map_or(limits::MAX_DATAGRAM, Relayed::max_datagram)
     }
 
     /// Learns how long IP packets are that the interface carries.
@@ -371,12 +291,12 @@ impl Path {
 
     /// Returns the age at which an unanswered packet is overdue.
     pub(crate) fn probe_timeout(&self) -> Duration {
-        self.rtt.probe_timeout()
+        self.link.rtt.probe_timeout()
     }
 
     /// Returns how long a packet is under way: half of the round trip.
     pub(crate) fn one_way(&self) -> Duration {
-        self.rtt.srtt_or_initial() / 2
+        self.link.rtt.srtt_or_initial() / 2
     }
 
     /// Returns the age at which the answer to a packet of bulk is overdue.
@@ -396,33 +316,33 @@ impl Path {
     }
 
     fn link_view(&self, now: Instant) -> LinkView {
-        let srtt = self.rtt.srtt_or_initial();
+        let srtt = self.link.rtt.srtt_or_initial();
         LinkView {
             now,
             srtt,
-            min_rtt: self.rtt.min_rtt().unwrap_or(srtt),
+            min_rtt: self.link.rtt.min_rtt().unwrap_or(srtt),
             mtu: self.mtu.current() as u64,
         }
     }
 
     fn health_view(&self, now: Instant) -> HealthView {
-        let srtt = self.rtt.srtt_or_initial();
+        let srtt = self.link.rtt.srtt_or_initial();
         let patience = self.control_held().max(self.thin_patience());
         HealthView {
             srtt,
-            rttvar: self.rtt.rttvar().unwrap_or(srtt / 2),
+            rttvar: self.link.rtt.rttvar().unwrap_or(srtt / 2),
             loss: self.sent.loss().loss(),
-            loss_in: self.received.loss().loss(),
+            loss_in: self.incoming.acks.loss().loss(),
             ack_delay: MAX_ACK_DELAY.max(patience),
             control_ack_delay: patience,
-            burst: self.bursts.usual(now),
+            burst: self.health.bursts.usual(now),
             usual: self.usual_answer(srtt),
         }
     }
 
     /// Returns how much longer an answer may take because of what the hop has to send before it.
     fn thin_patience(&self) -> Duration {
-        if self.hop.best_ever() == Rate::ZERO
+        if self.link.hop.best_ever() == Rate::ZERO
             && self.mtu.is_probing()
             && !self.has_bulk()
             && self.mtu.is_settled(self.looked_at)
@@ -434,7 +354,7 @@ impl Path {
         let queued = first.map_or(Duration::ZERO, |first| self.queued(rate, first));
         // The answer stands in a queue, too. Control alone does not refute every rate, and where
         // nothing is busy nothing queues.
-        let was_busy = self.hop.rate_within(self.looked_at, KNOWN_FOR).is_some();
+        let was_busy = self.link.hop.rate_within(self.looked_at, KNOWN_FOR).is_some();
         let answer = if self.is_thin() && was_busy {
             THIN_PATIENCE
         } else {
@@ -444,10 +364,10 @@ impl Path {
     }
 
     fn probe_interval(&self, now: Instant) -> Duration {
-        let interval = match &self.suspicion {
+        let interval = match &self.health.suspicion {
             Some(suspicion) => {
                 let least = self.least_silent_probe(suspicion.lasts(now));
-                suspicion.probe_interval(now, self.rtt.srtt_or_initial()).max(least)
+                suspicion.probe_interval(now, self.link.rtt.srtt_or_initial()).max(least)
             }
             None => self.health_view(now).probe_interval(),
         };

@@ -33,7 +33,7 @@ impl Path {
     /// Tells whether an acknowledgement must leave now. On a slow path it rides with what leaves
     /// next, if that is soon.
     pub(crate) fn ack_is_due(&self, now: Instant) -> bool {
-        let due_at = self.received.due_at().filter(|at| *at <= now);
+        let due_at = self.incoming.acks.due_at().filter(|at| *at <= now);
         due_at.is_some_and(|at| at + self.ack_patience(now, self.careful_since(now)) <= now)
     }
 
@@ -54,12 +54,14 @@ impl Path {
     /// Tells whether nearly all acknowledgements find a datagram of control to ride in, and a hop
     /// that has no room to spare.
     pub(super) fn ack_rides(&self, rate: Rate) -> bool {
-        rate < FULL && self.relayed.is_none() && self.sent.unheard().any(SentPacket::is_control)
+        rate < FULL
+            && self.link.relayed.is_none()
+            && self.sent.unheard().any(SentPacket::is_control)
     }
 
     /// Returns when the acknowledgement must leave at the latest.
     pub(super) fn ack_timeout(&self, now: Instant, careful: Option<Instant>) -> Option<Instant> {
-        self.received.due_at().map(|at| at + self.ack_patience(now, careful))
+        self.incoming.acks.due_at().map(|at| at + self.ack_patience(now, careful))
     }
 
     /// Tells whether an acknowledgement would tell the peer anything new: it is cheap to add to
@@ -67,27 +69,27 @@ impl Path {
     pub(crate) fn ack_has_news(&self, now: Instant) -> bool {
         // On a thin hop what every datagram repeats takes the place of a message. What is not due
         // yet is of bulk.
-        let due_at = self.received.due_at().filter(|at| *at <= now);
+        let due_at = self.incoming.acks.due_at().filter(|at| *at <= now);
         let rides = || self.slow_rate(now).is_some_and(|rate| self.ack_rides(rate));
         let careful = || self.careful_since(now);
         let is_thin = || careful().is_some() || rides();
         let waits = |at: Instant| at + self.ack_patience(now, careful()) / 2 > now && is_thin();
-        self.received.has_news() && !due_at.is_some_and(waits)
+        self.incoming.acks.has_news() && !due_at.is_some_and(waits)
     }
 
     /// Tells whether a gap in this path's packets is news that a faster path should tell as well.
     pub(crate) fn has_news_of_gap(&self) -> bool {
-        self.received.has_news_of_gap()
+        self.incoming.acks.has_news_of_gap()
     }
 
     /// Makes the acknowledgement that a faster path carries.
     pub(crate) fn take_ack_elsewhere(&mut self, now: Instant) -> Option<AckToSend> {
-        self.received.take_elsewhere(now)
+        self.incoming.acks.take_elsewhere(now)
     }
 
     /// Makes the acknowledgement of this path's packets, due or not, and counts it as sent.
     pub(crate) fn take_ack(&mut self, now: Instant) -> Option<AckToSend> {
-        self.received.take(now)
+        self.incoming.acks.take(now)
     }
 
     /// Tells whether a challenge or an answer to one may have to be sent now.
@@ -113,7 +115,7 @@ impl Path {
     /// Tells whether a PING is to be sent now. Anything that elicits an acknowledgement at once
     /// will do instead.
     pub(crate) fn probe_is_wanted(&self) -> bool {
-        self.probe_wanted
+        self.probes.wanted
     }
 
     /// Tells whether an MTU probe would no longer be in the way of the first messages: the path has
@@ -131,19 +133,19 @@ impl Path {
     /// noted as [`SentFrame::MtuProbe`].
     pub(crate) fn mtu_probe(&self, now: Instant) -> Option<usize> {
         let size = self.mtu.probe(now)?;
-        let fit = self.state == PathState::Active
-            && self.relayed.is_none()
-            && !self.doubtful
+        let fit = self.health.state == PathState::Active
+            && self.link.relayed.is_none()
+            && !self.health.doubtful
             && self.slow_rate(now).is_none()
             && !(self.rests() && self.mtu.has_failed())
-            && self.rtt.srtt().is_some();
+            && self.link.rtt.srtt().is_some();
         fit.then_some(size)
     }
 
     /// Tells whether a probe with the mark of control is to leave now: the path has dropped what
     /// was marked.
     pub(crate) fn marked_probe_is_due(&self, now: Instant) -> bool {
-        self.state == PathState::Active && !self.rests() && self.marks.probe_is_due(now)
+        self.health.state == PathState::Active && !self.rests() && self.marks.probe_is_due(now)
     }
 
     /// Tells whether the next datagram with control is to be marked as such.
@@ -165,61 +167,64 @@ impl Path {
 
     /// Tells whether a packet sent here is nearly always answered at once.
     pub(crate) fn loses_little(&self) -> bool {
-        self.loss().max(self.received.loss().loss()) < MUCH_LOSS
+        self.loss().max(self.incoming.acks.loss().loss()) < MUCH_LOSS
     }
 
     /// Notes that the peer may let the acknowledgement of the datagram that leaves now wait.
     pub(crate) fn on_let_wait(&mut self, now: Instant) {
-        self.let_wait_at = Some(now);
+        self.link.let_wait_at = Some(now);
     }
 
     /// Tells whether answers come here, and the hop is known to have room for copies of control.
     pub(crate) fn is_sound_for_control(&self, now: Instant) -> bool {
-        let is_proved = || self.proved >= FULL.bytes_in(self.hop.round_trip());
-        let is_known = self.slow_rate(now).is_some() || !self.was_thin || is_proved();
-        self.state == PathState::Active && !self.late && is_known && !self.may_be_slow(now)
+        let is_proved = || self.link.proved >= FULL.bytes_in(self.link.hop.round_trip());
+        let is_known = self.slow_rate(now).is_some() || !self.link.was_thin || is_proved();
+        self.health.state == PathState::Active
+            && !self.health.late
+            && is_known
+            && !self.may_be_slow(now)
     }
 
     /// Tells whether packets queue on the way: what is lost then is lost to congestion.
     pub(crate) fn has_queue(&self) -> bool {
-        self.rtt.standing_queue() > LEAST_QUEUE
+        self.link.rtt.standing_queue() > LEAST_QUEUE
     }
 
     /// Tells whether a symbol of message delivery may leave although window or pacing say no: the
     /// path has no queue, so the window is small only because little was sent so far. A path that
     /// has fallen silent may carry them as it carries copies of control.
     pub(crate) fn may_exceed(&self) -> bool {
-        matches!(self.state, PathState::Active | PathState::Suspected)
-            && self.relayed.is_none()
+        matches!(self.health.state, PathState::Active | PathState::Suspected)
+            && self.link.relayed.is_none()
             && !self.sent.is_full()
             && !self.has_queue()
-            && self.stands() < self.congestion.cwnd().saturating_mul(EXCESS)
+            && self.stands() < self.bulk.congestion.cwnd().saturating_mul(EXCESS)
     }
 
     /// Tells whether the path has fallen silent and has fewer bytes than `limit` under way.
     pub(crate) fn may_drip(&self, now: Instant, limit: u64) -> bool {
         let may_be_thin = || self.slow_rate(now).is_some() || self.careful_since(now).is_some();
-        self.state == PathState::Suspected && self.stands() < limit && !may_be_thin()
+        self.health.state == PathState::Suspected && self.stands() < limit && !may_be_thin()
     }
 
     /// Returns when pacing lets bulk leave, where pacing is what holds it back.
     pub(crate) fn pacing_deadline(&self, now: Instant) -> Option<Instant> {
-        let ready = self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
+        let ready = self.bulk.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current());
         let holds = ready > now
             && self.window_room(now, || self.message_bound(now)) >= self.mtu.current() as u64;
         holds.then_some(ready)
     }
 
     fn message_bound(&self, now: Instant) -> u64 {
-        let rate = self.hop.rate().filter(|_| self.config.protect_control.is_balanced());
-        let time = self.rtt.min_rtt().unwrap_or_default() + MESSAGE_QUEUE;
+        let rate = self.link.hop.rate().filter(|_| self.config.protect_control.is_balanced());
+        let time = self.link.rtt.min_rtt().unwrap_or_default() + MESSAGE_QUEUE;
         self.bulk_bound(now).max(rate.unwrap_or_default().bytes_in(time))
     }
 
     fn paced(&self, now: Instant, bound: impl FnOnce() -> u64) -> usize {
         let room = self.window_room(now, bound);
         let is_ready =
-            || self.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
+            || self.bulk.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
         if room > 0 && is_ready() { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
     }
 
@@ -232,17 +237,17 @@ impl Path {
         if self.lets_all_go() {
             return u64::MAX;
         }
-        if self.state != PathState::Active {
+        if self.health.state != PathState::Active {
             return 0;
         }
-        if let Some(relayed) = &self.relayed {
+        if let Some(relayed) = &self.link.relayed {
             return if relayed.is_open() { u64::MAX } else { 0 };
         }
         if self.is_overfull(now) {
             return 0;
         }
         let stands = self.stands();
-        match self.congestion.cwnd().saturating_sub(stands) {
+        match self.bulk.congestion.cwnd().saturating_sub(stands) {
             0 => 0,
             room => room.min(bound().saturating_sub(stands)),
         }
@@ -250,8 +255,8 @@ impl Path {
 
     /// Tells whether nothing is held back, whatever the hop does, and however silent it is.
     pub(super) fn lets_all_go(&self) -> bool {
-        let is_proved = matches!(self.state, PathState::Active | PathState::Suspected);
-        is_proved && self.relayed.is_none() && self.config.congestion == CongestionKind::None
+        let is_proved = matches!(self.health.state, PathState::Active | PathState::Suspected);
+        is_proved && self.link.relayed.is_none() && self.config.congestion == CongestionKind::None
     }
 
     /// Returns the bytes that may stand before the hop: what is in flight, and what was given up in
@@ -263,40 +268,36 @@ impl Path {
     }
 
     pub(super) fn pacing_rate(&self, now: Instant) -> Option<Rate> {
-        self.congestion.pacing_rate(&self.link_view(now))
+        self.bulk.congestion.pacing_rate(&self.link_view(now))
     }
 
     /// Returns which packets the peer is not to miss: every datagram says so until it is known.
     pub(crate) fn uncounted(&self) -> Option<UncountedFrame> {
-        self.uncounted.untold()
+        self.numbers.uncounted.untold()
     }
 
     /// Notes that a packet has not left: the kernel refused it.
     pub(crate) fn on_unsent(&mut self, pn: u64) {
         if self.sent.spare(pn) {
-            self.uncounted.note(pn, pn);
+            self.numbers.uncounted.note(pn, pn);
         }
     }
 
     /// Lets what is under way count for nothing: it goes where the path does not any more.
     pub(super) fn spare_all(&mut self) {
         if let Some((first, last)) = self.sent.spare_all() {
-            self.uncounted.note(first, last);
+            self.numbers.uncounted.note(first, last);
         }
     }
 
     /// Leaves the next packet number out now and then.
     pub(crate) fn skip_number(&mut self) {
-        if self.skipped.leaves_out(self.next_pn) {
-            self.next_pn += 1;
-        }
+        self.numbers.skip();
     }
 
     /// Returns the next packet number; it is used up whether or not it is sent.
     pub(crate) fn next_packet_number(&mut self) -> u64 {
-        let pn = self.next_pn;
-        self.next_pn += 1;
-        pn
+        self.numbers.take()
     }
 
     /// Notes a datagram that is being sent.
@@ -304,12 +305,12 @@ impl Path {
         let Outgoing { pn, bytes, ack_eliciting, bulk, marked, route, frames } = outgoing;
         let (rate, mtu) = (self.pacing_rate(now), self.mtu.current());
         let in_flight = self.sent.in_flight();
-        if self.pacer.is_full(now, rate, mtu)
-            && in_flight + 2 * mtu as u64 <= self.congestion.cwnd()
+        if self.bulk.pacer.is_full(now, rate, mtu)
+            && in_flight + 2 * mtu as u64 <= self.bulk.congestion.cwnd()
         {
-            self.rate.on_app_limited(in_flight);
+            self.link.rate.on_app_limited(in_flight);
         }
-        self.pacer.on_sent(now, rate, mtu, bytes);
+        self.bulk.pacer.on_sent(now, rate, mtu, bytes);
         self.address.on_sent(route.unwrap_or(self.address.route()), bytes);
         let is_mtu_probe = frames.iter().any(|frame| matches!(frame, SentFrame::MtuProbe { .. }));
         if is_mtu_probe {
@@ -321,16 +322,17 @@ impl Path {
         }
         let counts = !is_mtu_probe && !is_marked_probe && self.address.is_proved(route);
         if !counts {
-            self.uncounted.note(pn, pn);
+            self.numbers.uncounted.note(pn, pn);
         }
         if ack_eliciting {
-            self.last_eliciting_at = now;
-            self.probe_wanted = false;
-            self.probe_at = now + self.probe_interval(now);
+            self.probes.last_eliciting_at = now;
+            self.probes.wanted = false;
+            self.probes.at = now + self.probe_interval(now);
         }
-        let before = if self.relayed.is_some() { self.sent.control_in_flight() } else { in_flight };
+        let before =
+            if self.link.relayed.is_some() { self.sent.control_in_flight() } else { in_flight };
         let stood = before + self.sent.given_up(0);
-        let delivery = self.rate.on_sent(now, in_flight == 0, before);
+        let delivery = self.link.rate.on_sent(now, in_flight == 0, before);
         let size = u16::try_from(bytes).unwrap_or(u16::MAX);
         self.sent.on_sent(SentPacket {
             pn,
@@ -344,8 +346,8 @@ impl Path {
             stood,
             frames,
         });
-        if self.sent.in_flight() + mtu as u64 > self.congestion.cwnd() {
-            self.window_full_at = Some(now);
+        if self.sent.in_flight() + mtu as u64 > self.bulk.congestion.cwnd() {
+            self.bulk.full_at = Some(now);
         }
         self.counters.datagrams_sent += 1;
         self.counters.bytes_sent += bytes as u64;

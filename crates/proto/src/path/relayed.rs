@@ -64,7 +64,7 @@ impl Relayed {
 impl Path {
     /// Learns what the gateway takes; nothing where this is no relayed link.
     pub(crate) fn set_relay_room(&mut self, room: RelayRoom) {
-        if let Some(relayed) = &mut self.relayed {
+        if let Some(relayed) = &mut self.link.relayed {
             relayed.room = room;
         }
     }
@@ -72,7 +72,7 @@ impl Path {
     /// Returns how long a datagram may be now: what leaves at once first, so that packets that fit
     /// into it do not wait together in a longer one; likewise what leaves in one piece.
     pub(crate) fn lengths(&self) -> SmallVec<[usize; 2]> {
-        match &self.relayed {
+        match &self.link.relayed {
             None if self.may_cut() => smallvec![self.max_datagram(), self.longest_datagram()],
             None => smallvec![self.max_datagram()],
             Some(relayed) if relayed.is_open() => {
@@ -107,7 +107,7 @@ impl Path {
     /// Returns the round-trip time that whoever misses a packet reckons with: relays repair below,
     /// and small datagrams tell nothing of how long that takes.
     pub(crate) fn awaited(&self) -> Duration {
-        let repair = if self.relayed.is_some() { REPAIR } else { Duration::ZERO };
+        let repair = if self.link.relayed.is_some() { REPAIR } else { Duration::ZERO };
         self.srtt_or_initial().max(repair)
     }
 
@@ -115,18 +115,21 @@ impl Path {
     /// Where that carries a good deal of coded ones besides, it is not thin, and what small ones
     /// wait there for is not their own queue.
     pub(super) fn shows_hop(&self) -> bool {
-        self.relayed.as_ref().is_none_or(|relayed| !self.has_bulk() || relayed.room.carries < THIN)
+        self.link
+            .relayed
+            .as_ref()
+            .is_none_or(|relayed| !self.has_bulk() || relayed.room.carries < THIN)
     }
 
     /// Returns what the radios carry where all are thin and have coded datagrams to send as well.
     /// Control finds one of them free, so its own datagrams do not show that.
     pub(super) fn thin_radios(&self) -> Option<Rate> {
-        let carries = self.relayed.as_ref().filter(|_| self.has_bulk())?.room.carries;
+        let carries = self.link.relayed.as_ref().filter(|_| self.has_bulk())?.room.carries;
         (carries < THIN).then_some(carries)
     }
 
     /// Tells whether an acknowledgement of a packet of this length gives a round-trip time.
     pub(super) fn is_timed(&self, bytes: u16) -> bool {
-        self.relayed.is_none() || usize::from(bytes) <= limits::RELAY_SMALL
+        self.link.relayed.is_none() || usize::from(bytes) <= limits::RELAY_SMALL
     }
 }

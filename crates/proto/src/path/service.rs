@@ -107,7 +107,8 @@ impl Path {
             self.service.usage = usage;
             self.service.change = self.service.change.wrapping_add(1);
             self.service.untold = Some(self.service.change);
-            self.probe_wanted |= matches!(self.state, PathState::Active | PathState::Suspected);
+            self.probes.wanted |=
+                matches!(self.health.state, PathState::Active | PathState::Suspected);
         }
     }
 
@@ -133,7 +134,7 @@ impl Path {
     /// Returns when a backup has to carry control unless there is an answer, and what for; none
     /// while no backup waits for that.
     pub(super) fn alarm_at(&self, now: Instant) -> Option<(Instant, Call)> {
-        let is_watched = self.service.is_watched && self.state == PathState::Active;
+        let is_watched = self.service.is_watched && self.health.state == PathState::Active;
         // How long a slow hop may hold an answer back is seen in what is usual, once there were
         // answers.
         let (control_ack_delay, ack_delay) =
@@ -146,7 +147,8 @@ impl Path {
         let view = HealthView { control_ack_delay, ack_delay, rttvar, ..view };
         let missing = health::alarm_at(&view, self.sent.unanswered());
         let oldest = self.sent.unanswered().next();
-        let late = oldest.map(|packet| packet.sent_at + self.answers.bound() + self.control_held());
+        let late =
+            oldest.map(|packet| packet.sent_at + self.health.answers.bound() + self.control_held());
         let full = self.service.full_since.map(|since| since + view.overdue_after(false));
         let at = [(missing, Call::Silent), (late, Call::Slow), (full, Call::Full)];
         at.into_iter().filter_map(|(at, call)| at.zip(Some(call))).min_by_key(|(at, _)| *at)
@@ -154,7 +156,7 @@ impl Path {
 
     /// Returns how long an answer may take by what is usual, where a backup relies on it.
     pub(super) fn usual_answer(&self, srtt: Duration) -> Duration {
-        if self.service.is_watched { self.answers.patience(srtt) } else { Duration::ZERO }
+        if self.service.is_watched { self.health.answers.patience(srtt) } else { Duration::ZERO }
     }
 
     /// Returns how long it may carry nothing before it is probed; zero never probes.
@@ -178,11 +180,11 @@ impl Path {
     /// Returns why it does not work as well as a tier asks; none where it does, so that others may
     /// rest.
     fn trouble(&self, now: Instant, tier: Tier) -> Option<Call> {
-        if self.state != PathState::Active {
+        if self.health.state != PathState::Active {
             return Some(Call::Down);
         }
         let control = tier == Tier::Control && self.service.is_watched;
-        if control && self.answers.is_slow(now) {
+        if control && self.health.answers.is_slow(now) {
             return Some(Call::Slow);
         }
         let (at, call) = self.alarm_at(now).filter(|_| control)?;
@@ -320,7 +322,8 @@ impl Paths {
         (path.service.carries, path.service.serves) = (carries, serves);
         if rested {
             // What was heard of it last may be old, or it may be back by now.
-            path.probe_wanted |= matches!(path.state, PathState::Active | PathState::Suspected);
+            path.probes.wanted |=
+                matches!(path.health.state, PathState::Active | PathState::Suspected);
             path.address.hurry(now);
         }
     }

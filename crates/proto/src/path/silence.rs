@@ -25,12 +25,6 @@ use units::{Duration, Instant};
 use super::{HealthView, Path, health};
 use crate::event::PathState;
 
-/// Datagrams of the peer that come in further apart than this show a thin link: 150 bytes at 24
-/// kbit/s.
-const SLOW: Duration = Duration::from_millis(50);
-/// Further apart than this they show nothing: the path is dead. A full datagram takes 2.4 s at 5
-/// kbit/s.
-pub(super) const DEAD: Duration = Duration::from_millis(2_500);
 /// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought
 /// something by then.
 const MAY_BE_THIN: Duration = Duration::from_millis(400);
@@ -45,20 +39,20 @@ impl Path {
     /// Returns since when answers have been missing; none while what is missing may be chance.
     pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
         // Relays tell of their radios what is to be known.
-        let is_heard = self.relayed.is_none()
-            && matches!(self.state, PathState::Active | PathState::Suspected);
+        let is_heard = self.link.relayed.is_none()
+            && matches!(self.health.state, PathState::Active | PathState::Suspected);
         let oldest = self.sent.unheard().next().filter(|_| is_heard)?;
         let age = now.since(oldest.sent_at);
-        if self.silence.is_none() {
+        if self.health.silence.is_none() {
             // Whatever else is known, no answer is overdue before.
-            let srtt = self.rtt.srtt_or_initial();
-            let empty = self.hop.empty_rtt().map_or(srtt, |(empty, _)| empty.min(srtt));
+            let srtt = self.link.rtt.srtt_or_initial();
+            let empty = self.link.hop.empty_rtt().map_or(srtt, |(empty, _)| empty.min(srtt));
             if age <= health::least_overdue(empty) {
                 return None;
             }
         }
         // A suspicion may have made the other, of all that has come, as long as what ended it.
-        let least = self.hop.least_rtt().into_iter().chain(self.rtt.min_rtt()).min();
+        let least = self.link.hop.least_rtt().into_iter().chain(self.link.rtt.min_rtt()).min();
         if age <= least.unwrap_or_default() {
             return None;
         }
@@ -66,7 +60,7 @@ impl Path {
         let queued = rate.map_or(Duration::ZERO, |rate| self.queued(rate, oldest));
         let missing = health::silent_since(now, &self.empty_view(now), queued, self.sent.unheard());
         // An answer to what was sent before says nothing of the hop since, whatever its rate was.
-        let since = missing.into_iter().chain(self.silence).min()?;
+        let since = missing.into_iter().chain(self.health.silence).min()?;
         (since < now).then_some(since)
     }
 
@@ -74,15 +68,15 @@ impl Path {
     /// come by chance is judged by the last few, and by what is missing of the peer's: a path that
     /// begins to lose nearly all is not silent.
     fn empty_view(&self, now: Instant) -> HealthView {
-        let coming = self.received.loss().recent();
+        let coming = self.incoming.acks.loss().recent();
         let known = self.health_view(now);
         let view = HealthView {
             loss: known.loss.max(self.sent.recent_loss()).max(coming),
             loss_in: known.loss_in.max(coming),
             ..known
         };
-        match self.hop.empty_rtt() {
-            Some((srtt, rttvar)) if srtt < view.srtt && !self.hop.came_as_sent() => {
+        match self.link.hop.empty_rtt() {
+            Some((srtt, rttvar)) if srtt < view.srtt && !self.link.hop.came_as_sent() => {
                 HealthView { srtt, rttvar: rttvar.min(view.rttvar), ..view }
             }
             _ => view,
@@ -91,20 +85,9 @@ impl Path {
 
     /// Notes how long the path had been silent, where an answer ends that and shows no thin hop.
     pub(super) fn on_silence_ended(&mut self, now: Instant, since: Instant) {
-        if self.silent_since(now).is_none() && self.hop.queue() < STALLED {
-            self.stalls.on_return(now, now.since(since));
+        if self.silent_since(now).is_none() && self.link.hop.queue() < STALLED {
+            self.health.stalls.on_return(now, now.since(since));
         }
-    }
-
-    /// Tells whether datagrams of the peer come in while answers are missing: what is dead or
-    /// stands still brings none.
-    fn comes_in(&self, now: Instant, since: Instant) -> bool {
-        self.last_received_at.is_some_and(|at| at > since && now.since(at) <= DEAD)
-    }
-
-    /// Tells whether datagrams of the peer come in, but as slowly as on a thin link.
-    pub(super) fn comes_slowly(&self) -> bool {
-        self.distance >= SLOW
     }
 
     /// Returns since when little may be sent: answers are missing, and the hop may have become
@@ -113,8 +96,8 @@ impl Path {
         if self.lets_all_go() {
             return None;
         }
-        let since = self.silent_since(now)? + self.stalls.usual(now);
-        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.comes_in(now, since);
+        let since = self.silent_since(now)? + self.health.stalls.usual(now);
+        let may_be_thin = now.since(since) <= MAY_BE_THIN || self.incoming.comes_in(now, since);
         (since < now && may_be_thin && self.is_of_control()).then_some(since)
     }
 
@@ -138,12 +121,12 @@ impl Path {
 
     /// Returns the same where the path has been careful since then.
     pub(super) fn patient_from(&self, since: Instant) -> Instant {
-        let last = self.last_eliciting_at;
+        let last = self.probes.last_eliciting_at;
         last + self.careful_wait(last, since)
     }
 
     /// Returns how long nothing follows on what is sent while the path is careful.
     pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
-        sent_at.since(since).min(self.distance * WAIT_FOR)
+        sent_at.since(since).min(self.incoming.distance * WAIT_FOR)
     }
 }

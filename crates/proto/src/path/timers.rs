@@ -13,33 +13,51 @@ const SUSPECTED_AGAIN: Duration = Duration::from_secs(2);
 /// Added to the time now it lies after the sending of every outstanding packet: all are given up.
 const AFTER_ALL: Duration = Duration::from_secs(1);
 
+/// When the path asks whether it still works.
+#[derive(Debug)]
+pub(super) struct Probes {
+    /// One is to leave at once.
+    pub(super) wanted: bool,
+    /// When one leaves else.
+    pub(super) at: Instant,
+    /// When something left last that the peer acknowledges.
+    pub(super) last_eliciting_at: Instant,
+}
+
+impl Probes {
+    /// Begins with none.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { wanted: false, at: now, last_eliciting_at: now }
+    }
+}
+
 impl Path {
     /// Returns when [`Path::on_timeout`] must be called next.
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        if matches!(self.state, PathState::Absent | PathState::Closed) {
+        if matches!(self.health.state, PathState::Absent | PathState::Closed) {
             return None;
         }
         let careful = self.careful_since(self.looked_at);
         let ack = self.ack_timeout(self.looked_at, careful);
         let mut timers = [ack, self.address.timeout(), None, None, None, None, None, None, None];
-        if self.state != PathState::Validating {
+        if self.health.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
-            let probes = self.state == PathState::Active && self.relayed.is_none();
+            let probes = self.health.state == PathState::Active && self.link.relayed.is_none();
             timers[4] = self.mtu.timeout().filter(|_| probes);
             timers[5] = self.alarm_at(self.looked_at).map(|(at, _)| at);
             timers[6] = self.control_ready_at(self.looked_at);
             timers[7] = careful.map(|since| self.patient_from(since));
-            timers[8] = self.marks.timeout().filter(|_| self.state == PathState::Active);
+            timers[8] = self.marks.timeout().filter(|_| self.health.state == PathState::Active);
         }
         timers.into_iter().flatten().filter(|&at| at > self.looked_at).min()
     }
 
     fn health_timeout(&self) -> Option<Instant> {
-        let probe = (!self.probe_wanted).then_some(self.probe_at);
-        let idle = self.last_eliciting_at + self.idle_probe();
-        let idle = (self.idle_probe() > Duration::ZERO && !self.probe_wanted).then_some(idle);
-        if self.suspicion.is_some() {
+        let probe = (!self.probes.wanted).then_some(self.probes.at);
+        let idle = self.probes.last_eliciting_at + self.idle_probe();
+        let idle = (self.idle_probe() > Duration::ZERO && !self.probes.wanted).then_some(idle);
+        if self.health.suspicion.is_some() {
             return probe;
         }
         let view = self.health_view(self.looked_at);
@@ -48,8 +66,8 @@ impl Path {
             Verdict::Late { look_at, enough: false } => probe.into_iter().chain([look_at]).min(),
             Verdict::Late { look_at, enough: true } => Some(look_at),
             Verdict::Doubtful { look_at: Some(look_at) } if view.is_patient() => {
-                let probe = self.last_eliciting_at + view.burst_probe_interval();
-                let probe = (!self.probe_wanted).then_some(probe);
+                let probe = self.probes.last_eliciting_at + view.burst_probe_interval();
+                let probe = (!self.probes.wanted).then_some(probe);
                 probe.into_iter().chain([look_at]).min()
             }
             Verdict::Doubtful { look_at } => look_at.or(probe),
@@ -60,7 +78,7 @@ impl Path {
     /// Lets time pass: finds what is lost, due or silent. The session asks for what is to be sent.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Outcome {
         let mut outcome = Outcome::default();
-        if matches!(self.state, PathState::Active | PathState::Suspected) {
+        if matches!(self.health.state, PathState::Active | PathState::Suspected) {
             self.detect_lost(now, &mut outcome);
             self.look(now, &mut outcome);
         }
@@ -71,28 +89,28 @@ impl Path {
     /// Judges the path's health and decides whether it is to be probed.
     pub(super) fn look(&mut self, now: Instant, outcome: &mut Outcome) {
         let view = self.health_view(now);
-        if self.state == PathState::Suspected {
+        if self.health.state == PathState::Suspected {
             let lost = self.sent.give_up_before(now - view.overdue_after(true));
             self.on_given_up(now, lost, outcome);
-            self.probe_wanted |= self.probe_at <= now;
+            self.probes.wanted |= self.probes.at <= now;
             return;
         }
-        if self.state != PathState::Active {
+        if self.health.state != PathState::Active {
             return;
         }
         let verdict = health::judge(now, &view, self.sent.unanswered());
         let was_late =
-            std::mem::replace(&mut self.late, !matches!(verdict, Verdict::Healthy { .. }));
-        self.doubtful = matches!(verdict, Verdict::Doubtful { .. });
-        self.probe_wanted |= match verdict {
+            std::mem::replace(&mut self.health.late, !matches!(verdict, Verdict::Healthy { .. }));
+        self.health.doubtful = matches!(verdict, Verdict::Doubtful { .. });
+        self.probes.wanted |= match verdict {
             Verdict::Healthy { .. } => self.is_idle(now),
             Verdict::Late { enough: false, .. } | Verdict::Doubtful { look_at: None } => {
-                !was_late || self.probe_at <= now
+                !was_late || self.probes.at <= now
             }
             // Long patience should end with the first answer, not with whatever happens to be sent
             // next.
             Verdict::Doubtful { .. } if view.is_patient() => {
-                now.since(self.last_eliciting_at) >= view.burst_probe_interval()
+                now.since(self.probes.last_eliciting_at) >= view.burst_probe_interval()
             }
             Verdict::Late { .. } | Verdict::Doubtful { .. } | Verdict::Silent => false,
         };
@@ -104,18 +122,18 @@ impl Path {
     /// Tells whether a path that carries nothing is to be probed.
     fn is_idle(&self, now: Instant) -> bool {
         let interval = self.idle_probe();
-        interval > Duration::ZERO && now.since(self.last_eliciting_at) >= interval
+        interval > Duration::ZERO && now.since(self.probes.last_eliciting_at) >= interval
     }
 
     fn suspect(&mut self, now: Instant, outcome: &mut Outcome) {
-        let again = self.revived_at.is_some_and(|at| now.since(at) < SUSPECTED_AGAIN);
+        let again = self.health.revived_at.is_some_and(|at| now.since(at) < SUSPECTED_AGAIN);
         let view = self.health_view(now);
         let overdue_for = health::overdue_for(now, &view, self.sent.unanswered());
-        self.suspicion = Some(Suspicion::new(now, &view, overdue_for, again));
-        self.doubtful = true;
-        self.probe_wanted = true;
+        self.health.suspicion = Some(Suspicion::new(now, &view, overdue_for, again));
+        self.health.doubtful = true;
+        self.probes.wanted = true;
         self.counters.suspicions += 1;
-        self.was_thin = self.may_be_thin();
+        self.link.was_thin = self.may_be_thin();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(now, lost, outcome);
         self.change_state(PathState::Suspected, outcome);
@@ -135,28 +153,28 @@ impl Path {
 
     pub(super) fn revive(&mut self, now: Instant, newest_sent_at: Instant, outcome: &mut Outcome) {
         let view = self.health_view(now);
-        let Some(suspicion) = &mut self.suspicion else { return };
+        let Some(suspicion) = &mut self.health.suspicion else { return };
         match suspicion.on_answer(now, newest_sent_at) {
             Answer::Stale => return,
             Answer::Fresh => {
                 let on_time = now.since(newest_sent_at) <= view.overdue_after(true);
                 let run = suspicion.run(now);
                 if on_time {
-                    self.bursts.on_return(now, run);
+                    self.health.bursts.on_return(now, run);
                 }
             }
-            Answer::Slower(rtt) => self.rtt.reset(now, rtt),
+            Answer::Slower(rtt) => self.link.rtt.reset(now, rtt),
         }
         let age = now.since(newest_sent_at);
-        self.answers.on_answer(now, age, self.rtt.srtt_or_initial());
-        self.revived_at = Some(now);
-        self.suspicion = None;
-        self.doubtful = false;
-        self.trusted_since = now;
-        self.proved = 0;
+        self.health.answers.on_answer(now, age, self.link.rtt.srtt_or_initial());
+        self.health.revived_at = Some(now);
+        self.health.suspicion = None;
+        self.health.doubtful = false;
+        self.health.trusted_since = now;
+        self.link.proved = 0;
         self.mtu.on_alive(now);
         let view = self.link_view(now);
-        self.congestion.on_revival(&view);
+        self.bulk.congestion.on_revival(&view);
         self.change_state(PathState::Active, outcome);
     }
 
@@ -164,8 +182,8 @@ impl Path {
     /// address again.
     pub(crate) fn set_present(&mut self, now: Instant, present: bool) -> Outcome {
         let mut outcome = Outcome::default();
-        let absent = self.state == PathState::Absent;
-        if self.state == PathState::Closed || absent != present {
+        let absent = self.health.state == PathState::Absent;
+        if self.health.state == PathState::Closed || absent != present {
             return outcome;
         }
         if present {
@@ -189,18 +207,18 @@ impl Path {
         self.spare_all();
         let lost = self.sent.give_up_before(now + AFTER_ALL);
         self.on_given_up(now, lost, outcome);
-        self.suspicion = None;
-        self.doubtful = false;
-        self.probe_wanted = false;
-        self.trusted_since = now;
+        self.health.suspicion = None;
+        self.health.doubtful = false;
+        self.probes.wanted = false;
+        self.health.trusted_since = now;
         self.change_state(state, outcome);
     }
 
     pub(super) fn change_state(&mut self, to: PathState, outcome: &mut Outcome) {
-        if self.state != to {
-            let from = outcome.changed.map_or(self.state, |(from, _)| from);
+        if self.health.state != to {
+            let from = outcome.changed.map_or(self.health.state, |(from, _)| from);
             outcome.changed = Some((from, to));
-            self.state = to;
+            self.health.state = to;
         }
     }
 }
