@@ -58,6 +58,8 @@ pub(super) struct Goal {
     average: f64,
     /// When the last message left whose fate is known, and the paths that failed it.
     failed: Option<(Instant, Mask)>,
+    /// The time between the last two messages of a stream, half the deadline at most.
+    gap: Duration,
     /// What an answer of its own costs beside the newest message, in copies.
     pub(super) answer: f64,
     /// Whether backups are needed that nothing else calls for.
@@ -92,6 +94,7 @@ impl Goal {
             planned_for: Mask::NONE,
             average: 1.0,
             failed: None,
+            gap: Duration::ZERO,
             answer: 1.0,
             needs_reserve: false,
             ended: false,
@@ -144,7 +147,8 @@ impl Goal {
             self.streams.entry(stream).or_insert(Stream { last: now, held: [Instant::ZERO; 2] });
         let gap = now.since(known.last);
         known.last = now;
-        gap.min(self.key.target.deadline() / 2)
+        self.gap = gap.min(self.key.target.deadline() / 2);
+        self.gap
     }
 
     /// Settles the flights whose fate is certain.
@@ -217,8 +221,15 @@ impl Goal {
         if needs > self.deadline() {
             return ReliabilityLimit::NoRetry { path, needs };
         }
-        let others = in_time.iter().filter(|slot| slots.path(*slot) != Some(path));
-        if let Some((path, needs)) = self.retries.late_on_all(others, slots) {
+        let others = || in_time.iter().filter(|slot| slots.path(*slot) != Some(path));
+        // Where answers ride, nearly no second try leaves that would tell.
+        let since = way.answer_after + self.usual_gap();
+        let soonest = others().filter_map(named).min_by_key(|(_, way)| way.transit);
+        let late = soonest.map(|(path, way)| (path, since + way.transit));
+        if let Some((path, needs)) = late.filter(|(_, needs)| *needs > self.deadline()) {
+            return ReliabilityLimit::NoRetry { path, needs };
+        }
+        if let Some((path, needs)) = self.retries.late_on_all(others(), slots) {
             return ReliabilityLimit::NoRetry { path, needs };
         }
         let pair = self.failures.worst_pair(present);
@@ -228,6 +239,12 @@ impl Goal {
             Some(ReliabilityLimit::Together { paths, share, samples })
         });
         named.unwrap_or(ReliabilityLimit::Unknown)
+    }
+
+    /// Returns the time that a message stands for, where the newest counts: a second try must be
+    /// there as much sooner.
+    fn usual_gap(&self) -> Duration {
+        if self.newest_counts { self.gap } else { Duration::ZERO }
     }
 
     /// Returns the uncertainty of the clocks where it leaves more open than the target allows.
