@@ -201,8 +201,8 @@ fn a_target_of_999_in_100_ms_is_kept_for_three_fifths_of_the_bytes_of_answered_c
         ("bursts of 1 s", bursty(1_000)),
         ("common bursts", correlated()),
     ] {
-        // Of six seeds two have one outage that takes 50 messages, since answers ride, and are not
-        // `met` for that: not traced. Over three the target is kept.
+        // Of six seeds two miss 50 messages of one outage, since answers ride while a path is known
+        // to fail, and are not `met` for that. Over three the target is kept.
         let seeds = if name == "bursts of 1 s" { 1..=3 } else { 1..=1 };
         let (mut misses, mut messages) = (0, 0);
         for seed in seeds {
