@@ -16,7 +16,7 @@
 //! that ride in what leaves anyway: these cost nothing, and rounds begin as much later.
 //!
 //! A path on which a copy would be too late, by what is under way there at the rate of the hop,
-//! is in no S but that of every path.
+//! is in no S but that of every path. No other S is of suspected paths alone: nothing would leave.
 //!
 //! Where one path is all there is, S is there once, or with a second copy, in one of two ways. It
 //! rides in the next message's datagram for the price of its own bytes, and leaves by itself
@@ -90,6 +90,8 @@ pub(super) struct Way {
     pub(super) answer_after: Duration,
     /// The price of a byte.
     pub(super) cost: f64,
+    /// Whether a copy that is handed to it leaves.
+    pub(super) usable: bool,
 }
 
 /// What a plan knows of all paths.
@@ -139,6 +141,12 @@ impl Ways {
     /// Returns every path that is there.
     pub(super) fn present(&self) -> Mask {
         (0..SLOTS).filter(|slot| self.ways[*slot].is_some()).fold(Mask::NONE, Mask::with)
+    }
+
+    /// Returns those on which nothing leaves now.
+    pub(super) fn suspected(&self) -> Mask {
+        let is_suspected = |slot: &usize| self.ways[*slot].is_some_and(|way| !way.usable);
+        (0..SLOTS).filter(is_suspected).fold(Mask::NONE, Mask::with)
     }
 
     /// Tells whether one path is all there is.
@@ -252,9 +260,8 @@ impl Ways {
     /// Where one path is all there is, with a second copy and without.
     fn launches(&self, before: Mask, demand: &Demand) -> impl Iterator<Item = Launch> {
         let (in_time, all) = (self.within(Some(demand.deadline)), self.present());
-        let failing = if demand.newest_counts { before } else { Mask::NONE };
-        let makes_sense =
-            move |flight: &Mask| flight.is_within(in_time) && !flight.is_within(failing);
+        let idle = if demand.newest_counts { before } else { self.suspected() };
+        let makes_sense = move |flight: &Mask| flight.is_within(in_time) && !flight.is_within(idle);
         let sets = Mask::sets().filter(move |flight| *flight == all || makes_sense(flight));
         let seconds = self.seconds(demand);
         let following = move || seconds.iter().copied().chain([Second::Never]);
@@ -289,6 +296,16 @@ pub(super) fn expected(before: Mask, flight: Mask) -> Mask {
 }
 
 #[cfg(test)]
+impl Way {
+    /// Returns one over which a copy takes so long, and its answer as long again.
+    pub(super) fn of(ms: u64) -> Self {
+        let (transit, answer_after) =
+            (Duration::from_millis(ms), Duration::from_millis(2 * ms + 5));
+        Self { transit, answer_after, cost: 1.0, usable: true }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use units::Instant;
 
@@ -299,12 +316,7 @@ mod tests {
 
     /// Paths of 10 and 35 ms.
     fn ways() -> Ways {
-        let way = |ms| Way {
-            transit: Duration::from_millis(ms),
-            answer_after: Duration::from_millis(2 * ms + 5),
-            cost: 1.0,
-        };
-        let ways = [Some(way(10)), Some(way(35)), None, None];
+        let ways = [Some(Way::of(10)), Some(Way::of(35)), None, None];
         Ways { ways, probe: Duration::from_millis(25) }
     }
 
@@ -339,10 +351,8 @@ mod tests {
     #[test]
     fn rounds_begin_when_the_earliest_answer_is_late() {
         let (ways, both) = (ways(), Mask::NONE.with(FAST).with(SLOW));
-        assert_eq!(
-            ways.rounds_from(Mask::NONE, launch(both, false)),
-            Some(Duration::from_millis(25))
-        );
+        let from = ways.rounds_from(Mask::NONE, launch(both, false));
+        assert_eq!(from, Some(Duration::from_millis(25)));
         let rounds: Vec<usize> = ways
             .rounds(Mask::NONE, launch(both, false), Duration::from_millis(100))
             .map(Mask::len)
@@ -368,6 +378,15 @@ mod tests {
         assert_eq!(choose(34), launch(fast.with(SLOW), true), "none is");
         let everywhere = |ms| ways().everywhere(&known(), Mask::NONE, &demand(ms, 1e-3)).launch;
         assert_eq!([everywhere(55).waits, everywhere(30).waits], [false, true]);
+    }
+
+    #[test]
+    fn no_flight_is_of_suspected_paths_alone() {
+        let (mut ways, known, demand) = (ways(), known(), demand(120, 1e-3));
+        let paths = |ways: &Ways| ways.choose(&known, Mask::NONE, &demand).launch.paths;
+        assert_eq!(paths(&ways), Mask::NONE.with(FAST));
+        ways.ways[FAST].as_mut().expect("a way").usable = false;
+        assert!(paths(&ways).contains(SLOW), "nothing leaves on the other one");
     }
 
     #[test]

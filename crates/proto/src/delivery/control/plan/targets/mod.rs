@@ -212,14 +212,14 @@ impl Targets {
         for path in view.paths() {
             let Some(slot) = self.slots.find(path.id) else { continue };
             let (transit, answer_after) = (path.transit, path.answer_after);
-            let cost = path.cost.get();
-            self.ways.ways[slot] = Some(Way { transit, answer_after, cost });
+            let (cost, usable) = (path.cost.get(), path.usable);
+            self.ways.ways[slot] = Some(Way { transit, answer_after, cost, usable });
             if path.backup {
                 self.reserve = self.reserve.with(slot);
             }
             let belief = self.tracks[slot].belief(view.now, answer_after + path.held);
             surprise |= belief == Belief::Surprises;
-            if belief != Belief::Works || !path.usable {
+            if belief != Belief::Works || !usable {
                 self.failing = self.failing.with(slot);
             }
         }

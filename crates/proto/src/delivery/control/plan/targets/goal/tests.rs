@@ -13,12 +13,7 @@ const LATE_MS: u64 = 25;
 
 /// A path of 10 ms, and one of 35.
 fn ways() -> Ways {
-    let way = |ms| Way {
-        transit: Duration::from_millis(ms),
-        answer_after: Duration::from_millis(2 * ms + 5),
-        cost: 1.0,
-    };
-    let ways = [Some(way(10)), Some(way(35)), None, None];
+    let ways = [Some(Way::of(10)), Some(Way::of(35)), None, None];
     Ways { ways, probe: Duration::from_millis(LATE_MS) }
 }
 
