@@ -125,6 +125,14 @@ impl Path {
         last + self.careful_wait(last, since)
     }
 
+    /// Returns how long the peer may bring nothing: where something has come in while answers were
+    /// missing, it has its keys, and more comes as slowly.
+    pub(crate) fn brings_nothing_for(&self) -> Duration {
+        let came = self.incoming.last_at;
+        let is_slow = self.health.silence.is_some_and(|since| came.is_some_and(|at| at > since));
+        if is_slow { self.incoming.distance * WAIT_FOR } else { Duration::ZERO }
+    }
+
     /// Returns how long nothing follows on what is sent while the path is careful.
     pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
         sent_at.since(since).min(self.incoming.distance * WAIT_FOR)

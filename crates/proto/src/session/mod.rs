@@ -310,7 +310,8 @@ impl Session {
         }
         let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
         if is_suspected && !works {
-            return Some(since + limits::SILENCE_WITHOUT_PATH);
+            let slow = self.paths.iter().map(Path::brings_nothing_for).max();
+            return Some(since + limits::SILENCE_WITHOUT_PATH.max(slow.unwrap_or_default()));
         }
         // Where idle paths are not probed, silence says nothing unless a path is suspected.
         let idle_probe = self.path_config.idle_probe;
