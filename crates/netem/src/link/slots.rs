@@ -10,9 +10,12 @@
 //! region   small packets pass where any clocked link of the hosts that links join is connected
 //! ```
 //!
-//! *Deviations:* the paper's modulator forwards a frame where the trace has a 1 and leaves it to
-//! the sender when that is; here the transmitter keeps to the recording's slots, so that no frame
-//! lies in two.
+//! *Deviations:*
+//! 1. The paper's modulator forwards a frame where the trace has a 1 and leaves it to the sender
+//!    when that is; here the transmitter keeps to the recording's slots, so that no frame lies in
+//!    two.
+//! 2. Small packets always pass there in the regions A and B of its flights, and never outside;
+//!    here within a second of a packet that was heard, which a recording has and a map need not.
 
 use super::model::{LinkModel, LinkRate, SlotClock, SlotLoss};
 use super::outage::Calendar;
