@@ -201,8 +201,8 @@ fn a_target_of_999_in_100_ms_is_kept_for_three_fifths_of_the_bytes_of_answered_c
         ("bursts of 1 s", bursty(1_000)),
         ("common bursts", correlated()),
     ] {
-        // With flights on suspected paths alone each misses a second whole of bursts of 1 s: nothing
-        // leaves there.
+        // With flights on suspected paths alone, on which nothing leaves, each misses one burst of
+        // 1 s whole.
         for seed in [1, 4] {
             let [planned, all] = [Some(0.999), None].map(|target| {
                 let (scenario, policy, counted_s) = (links.clone(), Policy::DECLARED, (60, 600));
