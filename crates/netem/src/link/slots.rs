@@ -15,7 +15,7 @@
 //!    when that is; here the transmitter keeps to the recording's slots, so that no frame lies in
 //!    two.
 //! 2. Small packets always pass there in the regions A and B of its flights, and never outside;
-//!    here within a second of a packet that was heard, which a recording has and a map need not.
+//!    here within a second of a packet that was heard, since a recording does not tell its regions.
 
 use super::model::{LinkModel, LinkRate, SlotClock, SlotLoss};
 use super::outage::Calendar;

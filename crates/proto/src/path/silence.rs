@@ -125,9 +125,10 @@ impl Path {
         last + self.careful_wait(last, since)
     }
 
-    /// Returns how long the peer may bring nothing: where something has come in while answers were
-    /// missing, it has its keys, and more comes as slowly.
-    pub(crate) fn brings_nothing_for(&self) -> Duration {
+    /// Returns how long nothing may come in before the peer is asked for keys: where something did
+    /// while answers were missing, it has them, and what follows comes as slowly. Five seconds at
+    /// most, by what counts as a distance.
+    pub(crate) fn may_be_quiet_for(&self) -> Duration {
         let came = self.incoming.last_at;
         let is_slow = self.health.silence.is_some_and(|since| came.is_some_and(|at| at > since));
         if is_slow { self.incoming.distance * WAIT_FOR } else { Duration::ZERO }

@@ -310,7 +310,7 @@ impl Session {
         }
         let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
         if is_suspected && !works {
-            let slow = self.paths.iter().map(Path::brings_nothing_for).max();
+            let slow = self.paths.iter().map(Path::may_be_quiet_for).max();
             return Some(since + limits::SILENCE_WITHOUT_PATH.max(slow.unwrap_or_default()));
         }
         // Where idle paths are not probed, silence says nothing unless a path is suspected.
