@@ -36,8 +36,10 @@ fn record(folder: &Path, name: &str, messages: u32, more: &str, ours: &str) -> P
 #[test]
 fn files_side_by_side_print_the_same_bytes_as_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
+    let whose = "paper_schemes = { udp = \"plain\" }";
     let files: Vec<PathBuf> = (1..=5)
-        .map(|i| record(folder.path(), &format!("{i}.toml"), 400 - 60 * i, "", ""))
+        .map(|i| (format!("{i}.toml"), 400 - 60 * i))
+        .map(|(name, messages)| record(folder.path(), &name, messages, whose, "why = \"more\""))
         .collect();
     for form in [&["--json"][..], &[]] {
         let with = |jobs: &str| {
@@ -49,6 +51,10 @@ fn files_side_by_side_print_the_same_bytes_as_one_by_one() {
     }
     let (text, told) = words(&report(&[], &files));
     assert!(text.contains("5 files, 5 figures: 0 do not reach"), "{text}");
+    assert_eq!(
+        (text.matches("plain").count(), text.matches(" %, no interval: more").count()),
+        (5, 5)
+    );
     assert!(told.contains("5 of 5 files") && told.contains("nothing left"), "{told}");
 }
 

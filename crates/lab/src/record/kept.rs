@@ -136,15 +136,11 @@ mod tests {
         fs::write(&scenario, "1").expect("written");
         let with_file = words(&format!("run {}", scenario.display()));
         let (key, other) = (kept.key(&with_file), kept.key(&words("run x")));
+        let result = json!({"scheme": "udp", "third": 1.0 / 3.0, "odd": 0.1 + 0.2, "count": 7});
         let outcome = Outcome {
-            mode: Mode::Sim,
             versions: json!({"code": "c"}),
-            results: vec![
-                json!({"scheme": "udp", "third": 1.0 / 3.0, "odd": 0.1 + 0.2, "count": 7}),
-            ],
-            faults: Vec::new(),
-            account: String::new(),
             seconds: 2.5,
+            ..Outcome::sound(Mode::Sim, vec![result])
         };
         let record = folder.path().join("r.toml");
         assert!(kept.get(&record, &key).is_none());

@@ -24,6 +24,7 @@ mod run;
 mod shown;
 
 use core::fmt;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -85,6 +86,9 @@ pub(crate) struct Record {
     /// When ours was recorded, and what made it.
     #[serde(default)]
     recorded: Option<Made>,
+    /// Which of the paper's schemes each of ours is compared with, by the paper's name for it.
+    #[serde(default)]
+    paper_schemes: BTreeMap<String, String>,
     /// What to look at.
     pub(crate) figure: Vec<Figure>,
 }
@@ -105,14 +109,22 @@ enum Quick {
 struct Made {
     /// Year, month and day.
     date: String,
-    /// The commit that was checked out, where the program could tell.
+    /// The commit that was checked out, where the program could tell; `+` behind it says that
+    /// files were changed beside it.
     commit: Option<String>,
-    /// The hash of the sources that the figures come from.
-    code: String,
+    /// The hash of the sources that the figures come from; none where the history alone tells.
+    code: Option<String>,
+    /// What the versions are of the program and, where it can matter, of the kernel.
+    #[serde(default)]
+    versions: BTreeMap<String, String>,
     /// What the machine was, where it can matter.
     machine: Option<String>,
     /// How long it took there: of use beside the others', to tell how much is left.
     seconds: Option<f64>,
+    /// Whether the commit was found afterwards, in the history: one with the same code or, where
+    /// no code is known, the one that brought the figures, which gives the date as well.
+    #[serde(default)]
+    from_history: bool,
 }
 
 /// One figure of a recorded experiment.
@@ -143,13 +155,31 @@ pub(crate) struct Figure {
     /// Why it does not: it is known, and is said each time, but is nothing new against the code.
     /// One that is reached is.
     unreached: Option<String>,
+    /// Why it is not the paper's, where it is not.
+    why: Option<String>,
+    /// Why nothing that comes out can agree with the paper or differ from it.
+    not_testable: Option<String>,
 }
 
 impl Figure {
-    /// Tells whether it says that it does not reach something, and not what, or not why.
-    fn is_excused_from_nothing(&self) -> bool {
+    /// Says what is wrong with the reasons that it gives.
+    fn fault(&self) -> Option<&'static str> {
+        let is_wrong = |reason: &Option<String>, has_cause: bool| {
+            reason.as_ref().is_some_and(|words| !has_cause || words.trim().is_empty())
+        };
         let is_bound = self.at_most.or(self.at_least).is_some();
-        self.unreached.as_ref().is_some_and(|why| !is_bound || why.trim().is_empty())
+        let is_compared = self.paper.is_some() && self.not_testable.is_none();
+        if is_wrong(&self.unreached, is_bound) {
+            Some("`unreached` says why `at_most` or `at_least` of the same figure is not reached")
+        } else if is_wrong(&self.why, is_compared) {
+            Some(
+                "`why` says why the figure is not that of `paper`, and goes without `not_testable`",
+            )
+        } else if is_wrong(&self.not_testable, true) {
+            Some("`not_testable` says why")
+        } else {
+            None
+        }
     }
 }
 
@@ -212,13 +242,18 @@ impl Record {
                 "{name}: says either what is run (`run`) or which table is read (`pairs`)"
             ));
         }
-        if let Some(figure) = record.figure.iter().find(|figure| figure.is_excused_from_nothing()) {
+        if record.recorded.as_ref().is_some_and(|made| made.code.is_none() && !made.from_history) {
             return Err(format!(
-                "{name}: {} {}: `unreached` says why `at_most` or `at_least` of the same figure is not reached",
-                figure.scheme, figure.key
+                "{name}: `recorded` has no `code`: say `from_history = true` where date and commit are the history's"
             ));
         }
-        Ok(record)
+        let fault = |figure: &Figure| {
+            Some(format!("{name}: {} {}: {}", figure.scheme, figure.key, figure.fault()?))
+        };
+        match record.figure.iter().find_map(fault) {
+            Some(why) => Err(why),
+            None => Ok(record),
+        }
     }
 
     /// Returns the experiment that the file describes, or the table that it names.
@@ -275,16 +310,30 @@ impl Outcome {
             seconds: 0.0,
         }
     }
+
+    /// Makes what a sound run came to.
+    #[cfg(test)]
+    fn sound(mode: Mode, results: Vec<Value>) -> Self {
+        Self {
+            mode,
+            versions: Value::Null,
+            results,
+            faults: Vec::new(),
+            account: String::new(),
+            seconds: 0.0,
+        }
+    }
 }
 
 impl fmt::Display for Made {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, code {}", self.date, self.code)?;
-        let more = [("commit", &self.commit), ("on", &self.machine)];
-        more.iter().try_for_each(|(what, value)| match value {
-            Some(value) => write!(f, ", {what} {value}"),
-            None => Ok(()),
-        })
+        f.write_str(&self.date)?;
+        let by = if self.from_history { " by the history" } else { "" };
+        let commit = self.commit.as_ref().map(|commit| format!("{commit}{by}"));
+        let more = [("code", &self.code), ("commit", &commit), ("on", &self.machine)];
+        let more = more.into_iter().filter_map(|(what, value)| Some((what, value.as_ref()?)));
+        let versions = self.versions.iter().map(|(what, version)| (&what[..], version));
+        more.chain(versions).try_for_each(|(what, value)| write!(f, ", {what} {value}"))
     }
 }
 
@@ -329,12 +378,20 @@ mod tests {
             let record = Record::read(&file).expect("a sound file");
             let play = record.play(&file, false).unwrap_or_else(|why| panic!("{file:?}: {why}"));
             let known = schemes(&play);
+            let made = record.recorded.as_ref().expect("it says what made it");
+            assert!(made.commit.is_some(), "{file:?}: {made}");
+            let named = |name: &String| {
+                record.figure.iter().any(|it| it.paper.is_some() && it.scheme == *name)
+            };
+            assert!(record.paper_schemes.keys().all(named), "{file:?}: {:?}", record.paper_schemes);
             for figure in &record.figure {
                 assert!(known.contains(&figure.scheme), "{file:?}: {figure:?}");
                 let ours = figure.ours.expect("every figure was recorded");
                 let is_ours = OURS.iter().any(|own| figure.scheme.starts_with(own));
                 let wrong = figure.paper.is_some() && is_ours;
                 assert!(!wrong, "{file:?}: a paper's figure beside another scheme's: {figure:?}");
+                let is_named = record.paper_schemes.contains_key(&figure.scheme);
+                assert!(is_named || figure.paper.is_none(), "{file:?}: of whom is {figure:?}?");
                 let is_broken = figure.at_most.is_some_and(|limit| ours > limit)
                     || figure.at_least.is_some_and(|limit| ours < limit);
                 assert_eq!(is_broken, figure.unreached.is_some(), "{file:?}: {figure:?}");
@@ -407,12 +464,26 @@ mod tests {
         fs::write(&path, "title = \"t\"\nsource = \"s\"\nfigure = []\n").expect("written");
         let why = Record::read(&path).expect_err("says nothing");
         assert!(why.contains("`run`") && why.contains("both.toml"), "{why}");
-        for figure in ["at_most = 1\nunreached = \" \"", "unreached = \"a hair\""] {
-            let head = "title = \"t\"\nsource = \"s\"\nrun = [\"x\"]\n";
+        let read = |made: &str, figure: &str| {
+            let head = "title = \"t\"\nsource = \"s\"\nrun = [\"x\"]";
             let figure = format!("[[figure]]\nscheme = \"udp\"\nkey = \"lost\"\n{figure}\n");
-            fs::write(&path, format!("{head}{figure}")).expect("written");
-            let why = Record::read(&path).expect_err("neither what nor why");
-            assert!(why.contains("udp lost: `unreached`"), "{why}");
+            fs::write(&path, format!("{head}\n{made}\n{figure}")).expect("written");
+            Record::read(&path).map(|record| record.recorded.map(|made| made.to_string()))
+        };
+        for (figure, what) in [
+            ("at_most = 1\nunreached = \" \"", "unreached"),
+            ("unreached = \"a hair\"", "unreached"),
+            ("why = \"a hair\"", "why"),
+            ("paper = 1\nnot_testable = \"a fit\"\nwhy = \"a hair\"", "why"),
+            ("not_testable = \"\"", "not_testable"),
+        ] {
+            let why = read("", figure).expect_err("neither what nor why");
+            assert!(why.contains(&format!("udp lost: `{what}`")), "{why}");
         }
+        let made = "recorded = { date = \"2026-11-21\", commit = \"8cda8bbf304e\"";
+        let why = read(&format!("{made} }}"), "").expect_err("made of what?");
+        assert!(why.contains("both.toml: `recorded`") && why.contains("from_history"), "{why}");
+        let told = read(&format!("{made}, from_history = true }}"), "").expect("sound");
+        assert_eq!(told.as_deref(), Some("2026-11-21, commit 8cda8bbf304e by the history"));
     }
 }

@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 
 use super::{Figure, Outcome, PaperIs, Record};
 use crate::doubt::Doubtful;
-use crate::report::{Mode, field};
+use crate::report::{Mode, field, rounded};
 use crate::statistics::{median, median_interval};
 
 /// What is said of a figure whose interval holds the paper's, of one whose does not, and of one
-/// whose holds as well that there is nothing in it.
+/// whose holds as well that there is nothing in it; and of one that says that none of it tells.
 pub(super) const AGREES: &str = "agrees";
 pub(super) const DIFFERS: &str = "differs";
 pub(super) const UNDECIDED: &str = "not decided";
+pub(super) const NOT_TESTABLE: &str = "not testable";
 
 /// A figure measured anew.
 #[derive(Clone, Debug, Serialize)]
@@ -20,6 +21,8 @@ pub(super) struct Row {
     pub(super) scheme: String,
     pub(super) key: String,
     pub(super) paper: Option<f64>,
+    /// What the paper calls the scheme that this is of.
+    pub(super) paper_scheme: Option<String>,
     pub(super) recorded: Option<f64>,
     pub(super) now: Option<f64>,
     /// By how much that may be wrong.
@@ -30,11 +33,15 @@ pub(super) struct Row {
     pub(super) unreached: Option<String>,
     /// Whether the error could turn the verdict over.
     pub(super) in_doubt: bool,
-    /// Between which values it lies with 95 % confidence: that of the experiment, or the seeds'
-    /// median; none below six seeds.
+    /// What is compared with the paper's: the figure or, where the experiment gives it no interval,
+    /// the seeds' median, which is not that of what they have together.
+    pub(super) compared: Option<f64>,
+    /// Between which values that lies with 95 % confidence; none below six seeds.
     pub(super) interval: Option<(f64, f64)>,
     /// Whether it agrees with the paper's.
     pub(super) verdict: String,
+    /// Why it does not, or cannot.
+    pub(super) why: Option<String>,
     /// Whether it is another one than the file's, in virtual time, which is exact.
     pub(super) drifted: bool,
 }
@@ -56,7 +63,8 @@ impl Record {
             let row = figure.row(&outcome.results);
             let drifted = outcome.mode == Mode::Sim
                 && row.recorded.zip(row.now).is_some_and(|(then, now)| !is_same(then, now));
-            Row { drifted, ..row }
+            let paper_scheme = row.paper.and(self.paper_schemes.get(&row.scheme)).cloned();
+            Row { drifted, paper_scheme, ..row }
         };
         let all = self.figure.iter().map(row);
         if !is_part {
@@ -107,11 +115,18 @@ impl Figure {
             value => format!("{key}={value}"),
         };
         let point: Vec<String> = self.point.iter().map(of_point).collect();
-        let verdict = self.paper.zip(now);
+        let verdict = match self.paper.zip(now) {
+            _ if self.not_testable.is_some() => NOT_TESTABLE.to_owned(),
+            Some((paper, now)) => self.verdict(paper, now, interval),
+            None => String::new(),
+        };
+        let is_off = ![AGREES, UNDECIDED, ""].contains(&&verdict[..]);
+        let why = self.not_testable.as_ref().or(self.why.as_ref()).filter(|_| is_off).cloned();
         Row {
             scheme: self.scheme.clone(),
             key: [point, vec![self.key.clone()]].concat().join(" "),
             paper: self.paper,
+            paper_scheme: None,
             recorded: self.ours,
             now,
             must: must.collect::<Vec<_>>().join(", "),
@@ -120,10 +135,10 @@ impl Figure {
             unreached: self.unreached.clone(),
             in_doubt: now.is_some_and(|now| within(now - error) != within(now + error)),
             drifted: false,
+            compared: interval.map(|interval| rounded(interval.of, 6)),
             interval: interval.map(|interval| interval.ends),
-            verdict: verdict
-                .map(|(paper, now)| self.verdict(paper, now, interval))
-                .unwrap_or_default(),
+            verdict,
+            why,
         }
     }
 
@@ -235,9 +250,29 @@ mod tests {
         let single = figure.row(&[json!({"scheme": "tcp", "s": 68})]);
         assert_eq!(single.verdict, "+0.0 %, no interval");
         let pooled = json!({"scheme": "tcp", "s": 99, "by_seed": vec![json!({"s": 34.0}); 6]});
-        assert_eq!(figure.row(&[pooled]).verdict, "differs: -50.0 %", "of what the interval is of");
+        let row = figure.row(&[pooled]);
+        assert_eq!((row.now, row.compared), (Some(99.0), Some(34.0)), "what the interval is of");
+        assert_eq!(row.verdict, "differs: -50.0 %", "of that as well");
         let told = json!({"scheme": "tcp", "s": 70, "s_interval": [67.5, 72.0], "by_seed": []});
         assert_eq!(figure.row(&[told]).interval, Some((67.5, 72.0)), "as the experiment says");
+    }
+
+    #[test]
+    fn reasons_stand_where_there_is_something_to_be_explained() {
+        let text = "title = \"t\"\nsource = \"s\"\nrun = [\"x\"]\npaper_schemes = { tcp = \"MPTCP\" }\n\
+                    [[figure]]\nscheme = \"tcp\"\nkey = \"s\"\npaper = 68.0\nwhy = \"one link\"\n\
+                    [[figure]]\nscheme = \"tcp\"\nkey = \"s\"\nnot_testable = \"a fit\"";
+        let record: Record = toml::from_str(text).expect("a sound record");
+        let of = |s: f64| {
+            let result = json!({"scheme": "tcp", "s": s, "s_interval": [s - 1.0, s + 1.0]});
+            let rows = record.rows(&Outcome::sound(Mode::Emu, vec![result]), false);
+            let [one, fit] = <[Row; 2]>::try_from(rows).expect("two figures");
+            assert_eq!((&fit.verdict[..], fit.why.as_deref()), (NOT_TESTABLE, Some("a fit")));
+            assert_eq!((one.paper_scheme.as_deref(), fit.paper_scheme), (Some("MPTCP"), None));
+            (one.verdict, one.why)
+        };
+        assert_eq!(of(34.0), ("differs: -50.0 %".to_owned(), Some("one link".to_owned())));
+        assert_eq!(of(68.0), (AGREES.to_owned(), None));
     }
 
     #[test]
@@ -249,14 +284,7 @@ mod tests {
             (record.words(true), record.words(false)),
             (&["y".to_owned()][..], &["x".to_owned()][..])
         );
-        let outcome = Outcome {
-            mode: Mode::Sim,
-            versions: Value::Null,
-            results: vec![json!({"scheme": "tcp", "s": 70})],
-            faults: Vec::new(),
-            account: String::new(),
-            seconds: 0.0,
-        };
+        let outcome = Outcome::sound(Mode::Sim, vec![json!({"scheme": "tcp", "s": 70})]);
         let [part] = &record.rows(&outcome, true)[..] else { panic!("one figure") };
         assert_eq!(
             (part.met, part.drifted, part.recorded, part.must.as_str()),

@@ -260,7 +260,7 @@ impl All<'_> {
         if let (true, Came::Out(outcome)) = (self.args.record, &came) {
             let rows = file.record.rows(outcome, file.is_part);
             if shown::is_valid(outcome, &rows) {
-                record_anew(&file.path, outcome, &rows)?;
+                record_anew(&file.path, outcome, &rows, &self.args.files)?;
             }
         }
         self.came[number] = Some(came);

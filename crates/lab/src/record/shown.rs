@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde_json::{Value, json};
 
-use super::row::{AGREES, DIFFERS, Row, UNDECIDED};
+use super::row::{AGREES, DIFFERS, NOT_TESTABLE, Row, UNDECIDED};
 use super::run::{Came, File};
 use super::{Outcome, Play, ReportArgs};
 use crate::report::table;
@@ -24,6 +24,7 @@ pub(super) struct Sum {
     agree: usize,
     differ: usize,
     undecided: usize,
+    not_testable: usize,
 }
 
 /// Tells whether what came can be believed.
@@ -35,14 +36,16 @@ pub(super) fn is_valid(outcome: &Outcome, rows: &[Row]) -> bool {
 pub(super) fn in_short(outcome: &Outcome, rows: &[Row]) -> String {
     let mut sum = Sum::default();
     sum.add(outcome, rows, false);
-    let Sum { figures, missed, unreached, drifted, agree, differ, undecided, .. } = sum;
+    let Sum { figures, missed, unreached, drifted, .. } = sum;
+    let Sum { agree, differ, undecided, not_testable, .. } = sum;
     let counts = [
         (missed, "MISSED"),
         (unreached, "unreached, as is known"),
         (drifted, "DRIFTED"),
         (agree, "agree"),
         (differ, "differ"),
-        (undecided, "not decided"),
+        (undecided, UNDECIDED),
+        (not_testable, NOT_TESTABLE),
     ];
     let told = counts.iter().filter(|(count, _)| *count > 0);
     let told = told.map(|(count, what)| format!(", {count} {what}")).collect::<String>();
@@ -77,6 +80,7 @@ impl Sum {
         self.agree += count(&|row| row.verdict == AGREES);
         self.differ += count(&|row| row.verdict.starts_with(DIFFERS));
         self.undecided += count(&|row| row.verdict == UNDECIDED);
+        self.not_testable += count(&|row| row.verdict == NOT_TESTABLE);
     }
 
     pub(super) fn is_met(&self) -> bool {
@@ -96,6 +100,7 @@ impl Sum {
             "agree": self.agree,
             "differ": self.differ,
             "undecided": self.undecided,
+            "not_testable": self.not_testable,
         })
     }
 }
@@ -104,13 +109,13 @@ impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { files, figures, missed, unreached, drifted, invalid, skipped, failed, .. } =
             self;
-        let Self { agree, differ, undecided, .. } = self;
+        let Self { agree, differ, undecided, not_testable, .. } = self;
         write!(
             f,
             "{files} files, {figures} figures: {missed} do not reach what they must, {unreached} more neither, as their files say, \
              {drifted} are no longer those of their file, \
              {invalid} files are INVALID, {failed} failed, {skipped} were skipped; beside a paper's {agree} agree, {differ} differ, \
-             {undecided} are not decided"
+             {undecided} are not decided, {not_testable} are not testable"
         )
     }
 }
@@ -144,9 +149,10 @@ pub(super) fn print_rows(file: &File, outcome: &Outcome, args: &ReportArgs) -> R
         ("scheme", "scheme"),
         ("key", "figure"),
         ("paper", "paper"),
+        ("paper_scheme", "paper's scheme"),
         ("recorded", "recorded"),
         ("now", "now"),
-        ("interval", "95 % of seeds"),
+        ("interval", "of seeds (95 %)"),
         ("verdict", "paper's?"),
         ("must", "must be"),
         ("met", "met"),
@@ -159,12 +165,19 @@ pub(super) fn print_rows(file: &File, outcome: &Outcome, args: &ReportArgs) -> R
     let value = |row: &Row| {
         let mut value = json!(row);
         value["error"] = json!({"now": row.error});
-        let interval = row.interval.map(|(low, high)| format!("{low} … {high}"));
+        let interval = row.compared.zip(row.interval);
+        let interval = interval.map(|(of, (low, high))| format!("{of} ({low} … {high})"));
         value["interval"] = json!(interval.unwrap_or_default());
         value
     };
     let values: Vec<Value> = rows.iter().map(value).collect();
-    print(format_args!("{}\n", table(&values, &columns)))
+    print(table(&values, &columns))?;
+    for row in &rows {
+        if let Row { scheme, key, verdict, why: Some(why), .. } = row {
+            print(format_args!("  {scheme} {key} {verdict}: {why}"))?;
+        }
+    }
+    print("")
 }
 
 /// Prints one object for all.
@@ -198,7 +211,8 @@ pub(super) fn print_summary(
         ("drifted", "drifted"),
         ("agree", "agree"),
         ("differ", "differ"),
-        ("undecided", "not decided"),
+        ("undecided", UNDECIDED),
+        ("not_testable", NOT_TESTABLE),
         ("state", ""),
     ];
     let counts = if args.quick {
