@@ -227,6 +227,17 @@ pub(crate) fn rounded_option(value: Option<f64>, digits: i32) -> Value {
     value.map_or(Value::Null, |value| json!(rounded(value, digits)))
 }
 
+/// Returns how many digits behind the point a figure deserves, for people.
+pub(crate) fn digits(value: f64) -> usize {
+    match value.abs() {
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        // Four digits would show one message in ten thousand, and nothing below.
+        size if size > 0.0 && size < 1e-3 => 7,
+        _ => 4,
+    }
+}
+
 /// Joins objects into one; later keys win.
 pub(crate) fn merged<const N: usize>(objects: [Value; N]) -> Value {
     let mut all = Map::new();
@@ -277,13 +288,7 @@ fn cell(result: &Value, key: &str) -> String {
             other => other.to_string(),
         };
     };
-    let digits = number.as_f64().filter(|_| number.is_f64()).map_or(0, |value| match value.abs() {
-        size if size >= 100.0 => 1,
-        size if size >= 10.0 => 2,
-        // Four digits would show one message in ten thousand, and nothing below.
-        size if size > 0.0 && size < 1e-3 => 7,
-        _ => 4,
-    });
+    let digits = number.as_f64().filter(|_| number.is_f64()).map_or(0, digits);
     let shown = |value: f64| format!("{value:.digits$}");
     let own =
         if number.is_f64() { shown(number.as_f64().unwrap_or(0.0)) } else { number.to_string() };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::row::{AGREES, DIFFERS, NOT_TESTABLE, Row, UNDECIDED};
 use super::run::{Came, File};
 use super::{Outcome, Play, ReportArgs};
-use crate::report::table;
+use crate::report::{digits, table};
 use sys::print::print;
 
 /// Counts what came.
@@ -152,7 +152,7 @@ pub(super) fn print_rows(file: &File, outcome: &Outcome, args: &ReportArgs) -> R
         ("paper_scheme", "paper's scheme"),
         ("recorded", "recorded"),
         ("now", "now"),
-        ("interval", "of seeds (95 %)"),
+        ("interval", "compared (95 %)"),
         ("verdict", "paper's?"),
         ("must", "must be"),
         ("met", "met"),
@@ -165,8 +165,11 @@ pub(super) fn print_rows(file: &File, outcome: &Outcome, args: &ReportArgs) -> R
     let value = |row: &Row| {
         let mut value = json!(row);
         value["error"] = json!({"now": row.error});
-        let interval = row.compared.zip(row.interval);
-        let interval = interval.map(|(of, (low, high))| format!("{of} ({low} … {high})"));
+        let shown = |value: f64| format!("{value:.*}", digits(value));
+        let interval = row
+            .compared
+            .zip(row.interval)
+            .map(|(of, (low, high))| format!("{} ({} … {})", shown(of), shown(low), shown(high)));
         value["interval"] = json!(interval.unwrap_or_default());
         value
     };
