@@ -110,7 +110,9 @@ mod tests {
                 Command::new("git").arg("-C").arg(folder.path()).args(all.split(' ')).output();
             git.is_ok_and(|output| output.status.success())
         };
-        if !(git("init -q") && git("add .") && git("commit -q -m all")) {
+        // A hook of git names its repository, which is none of this.
+        let is_free = std::env::var_os("GIT_DIR").is_none();
+        if !(is_free && git("init -q") && git("add .") && git("commit -q -m all")) {
             println!("SKIPPED: what_came_is_written_with_what_made_it: no git that commits");
             return;
         }
