@@ -4,11 +4,13 @@
 //! ```text
 //! achievable   payload of the distinct (transmitter, slot) pairs that any receiver heard ÷ seconds
 //!              in which any was
-//! goodput      TCP's payload that the application read ÷ seconds in which it read any
-//! range        way over ground in these seconds
-//! efficiency   TCP's payload ÷ (achievable bytes · TCP's share of a packet), median over the
-//!              passes
+//! goodput      TCP's payload that the application read ÷ the seconds of `achievable`
+//! range        way over ground in the seconds in which it read any
+//! efficiency   TCP's payload ÷ achievable bytes, median over the passes
 //! ```
+//! These are the paper's. Ours beside them: goodput ÷ the seconds in which it read any
+//! (`goodput_read_mbps`), and efficiency ÷ TCP's share of a packet (`efficiency_tcp`).
+//!
 //! A figure of a region is the mean over its passes; a row of the seed `all` has the medians of
 //! several flights. One flow of unlimited data; the flight is a model (`trace synth`), as the
 //! paper's traces were never published. Each scheme has the links that it can use (`field.rs`):
