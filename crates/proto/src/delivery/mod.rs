@@ -159,6 +159,9 @@ pub(crate) struct Turn<'a> {
     pub(crate) path: &'a Path,
     /// Every path.
     pub(crate) paths: &'a Paths,
+    /// By how much the peer may take a message for older than it is: about as far as its clock may
+    /// be off for us.
+    pub(crate) clock_error: Duration,
 }
 
 /// Offers room on a path to what goes once.

@@ -33,9 +33,9 @@ pub(super) struct Data<'a> {
     received: Received,
     header: DataHeader,
     frames: Cow<'a, [u8]>,
-    /// The address that the handshake's cookie has proved, where this is the first one under its
-    /// keys.
-    confirmed: Option<Via>,
+    /// The address that the handshake's cookie has proved, and how long its Response and this took
+    /// at most, where this is the first one under its keys.
+    confirmed: Option<(Via, Duration)>,
 }
 
 impl Endpoint {
@@ -136,8 +136,8 @@ impl Endpoint {
         };
         let mut confirmed = None;
         let owner = self.sessions.owner(header.receiver).or_else(|| {
-            let (id, source) = self.confirm(now, received, &header, bytes)?;
-            confirmed = Some(source);
+            let (id, by) = self.confirm(now, received, &header, bytes)?;
+            confirmed = Some(by);
             Some(id)
         });
         let Some((id, slot)) = owner.and_then(|id| Some((id, self.sessions.get_mut(id)?))) else {
@@ -157,8 +157,9 @@ impl Endpoint {
         let Data { received, header, frames, confirmed } = data;
         let Some(slot) = self.sessions.get_mut(id) else { return };
         slot.session.handle_opened(now, received, header, frames);
-        if *confirmed == Some(received.source) {
-            slot.session.confirm_address(now, received.interface, received.source);
+        let from = (received.interface, received.source);
+        if let Some((_, took)) = confirmed.filter(|(source, _)| *source == received.source) {
+            slot.session.confirm_address(now, from, took);
         }
         if slot.session.take_routes_changed() {
             slot.follow_paths(now);
@@ -190,14 +191,15 @@ impl Endpoint {
 
     /// Lets waiting keys take over when this datagram is the first under them [specs/wire.md §5].
     ///
-    /// Returns the session and the address that the handshake's cookie has proved.
+    /// Returns the session, the address that the handshake's cookie has proved, and how long ago its
+    /// Response was made.
     fn confirm(
         &mut self,
         now: Instant,
         received: &Received,
         header: &DataHeader,
         bytes: &[u8],
-    ) -> Option<(SessionId, Via)> {
+    ) -> Option<(SessionId, (Via, Duration))> {
         let (peer, nonce) = self.responder.waiting_for(header.receiver)?;
         let lives = self.sessions.rival(now, peer, nonce);
         if let Some(Rival::Asked { until }) = lives {
@@ -222,7 +224,7 @@ impl Endpoint {
             slot.session.on_used(responded_at);
         }
         self.counters.handshakes += 1;
-        Some((id, source))
+        Some((id, (source, now.since(responded_at))))
     }
 
     /// Makes a session whose only purpose is to tell its peer that another one holds its key.
@@ -318,10 +320,11 @@ impl Endpoint {
             self.counters.garbage += 1;
             return;
         };
+        let from = (received.interface, received.source);
         let owner = self.sessions.owner(index);
         let finished = owner.and_then(|id| {
             let initiator = self.sessions.get_mut(id)?.initiator.as_mut()?;
-            initiator.handle_response(index, bytes).map(|finished| (id, finished))
+            initiator.handle_response(index, from, bytes).map(|finished| (id, finished))
         });
         let (id, finished) = match finished {
             Some((id, Ok(finished))) => (id, finished),
@@ -352,7 +355,8 @@ impl Endpoint {
         };
         if let Some(slot) = self.sessions.get_mut(id) {
             slot.session.on_clock_sample(now, sample);
-            slot.session.confirm_address(now, received.interface, received.source);
+            let took = finished.asked_at.map_or(Duration::ZERO, |at| now.since(at));
+            slot.session.confirm_address(now, from, took);
             slot.follow_paths(now);
         }
     }

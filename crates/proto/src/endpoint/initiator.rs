@@ -68,6 +68,8 @@ struct PathTry {
     interface: InterfaceId,
     remote: Via,
     cookie: Option<(Code, Instant)>,
+    /// When the first Initiation with that cookie left.
+    asked_at: Option<Instant>,
     send_at: Instant,
     wait: Duration,
     /// A cookie came: the next try does not wait.
@@ -96,6 +98,8 @@ pub(super) struct Finished {
     pub(super) agreed: Agreed,
     /// The responder made the Response between this moment and now.
     pub(super) since: Instant,
+    /// When the first Initiation that it may answer left on its path.
+    pub(super) asked_at: Option<Instant>,
 }
 
 impl Initiator {
@@ -126,6 +130,7 @@ impl Initiator {
                     interface,
                     remote,
                     cookie: None,
+                    asked_at: None,
                     send_at: now,
                     wait: FIRST_WAIT,
                     prompt: false,
@@ -162,6 +167,9 @@ impl Initiator {
         let try_ = &mut self.tries[due];
         try_.cookie = try_.cookie.filter(|(_, since)| now.since(*since) < COOKIE_AGE);
         let datagram = initiation.datagram(try_.cookie.as_ref().map(|(cookie, _)| cookie));
+        if try_.cookie.is_some() {
+            try_.asked_at.get_or_insert(now);
+        }
         if let (Some(_), Some((_, tries))) = (try_.cookie, &mut self.mute) {
             *tries = tries.saturating_add(1);
         }
@@ -202,6 +210,9 @@ impl Initiator {
             let is_new = try_.cookie.is_none_or(|(before, _)| before != answer.cookie);
             if let (true, Some(handshake)) = (is_new, &mut self.handshake) {
                 handshake.is_stale |= now.since(handshake.since) >= AGE_AT_COOKIE;
+            }
+            if is_new {
+                try_.asked_at = None;
             }
             try_.cookie = Some((answer.cookie, now));
             if try_.prompted < PROMPT_TRIES {
@@ -263,14 +274,21 @@ impl Initiator {
     pub(super) fn handle_response(
         &mut self,
         index: u32,
+        (interface, source): (InterfaceId, Via),
         datagram: &[u8],
     ) -> Option<Result<Finished, HandshakeError>> {
+        let is_there = |try_: &&PathTry| try_.interface == interface && try_.remote.is_same(source);
+        let asked_at = self.tries.iter().find(is_there).and_then(|try_| try_.asked_at);
         let handshake = self.handshake.as_mut()?;
         if handshake.initiation.local_index != index {
             return None;
         }
         let since = handshake.since;
-        Some(handshake.initiation.finish(datagram).map(|agreed| Finished { agreed, since }))
+        Some(handshake.initiation.finish(datagram).map(|agreed| Finished {
+            agreed,
+            since,
+            asked_at,
+        }))
     }
 
     /// Gives up the handshake: it ended well, or the session is fine without it.
@@ -284,6 +302,7 @@ impl Initiator {
         self.refused = false;
         (self.other, self.mute) = (None, None);
         for try_ in &mut self.tries {
+            try_.asked_at = None;
             try_.send_at = now;
             try_.wait = FIRST_WAIT;
             try_.prompt = false;
@@ -308,6 +327,7 @@ impl Initiator {
     fn renew(&mut self, now: Instant, initiation: Initiation) -> Option<u32> {
         let fresh = Handshake { initiation, since: now, is_stale: false };
         let forgotten = self.earlier.take().map(|(index, _)| index);
+        self.tries.iter_mut().for_each(|try_| try_.asked_at = None);
         self.earlier = self
             .handshake
             .replace(fresh)

@@ -128,6 +128,7 @@ pub(super) struct Bottleneck {
     round_trip: Option<(Duration, Duration)>,
     last_received_us: Option<u64>,
     last_sent_at: Instant,
+    last_pn: u64,
     passage: Passage,
     stretch: Option<Stretch>,
     /// What came since the queue is [`DEEP`].
@@ -178,7 +179,6 @@ impl Bottleneck {
         if alone.is_some_and(|takes| takes > sample.rtt) {
             self.refute();
         }
-        self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));
@@ -348,6 +348,7 @@ impl Bottleneck {
         let gap = Duration::from_micros(received.saturating_sub(last));
         let sent_at = sample.newest.sent_at;
         let sent_gap = sent_at.since(std::mem::replace(&mut self.last_sent_at, sent_at));
+        self.last_pn = sample.newest.pn;
         self.passage.on_reception(gap, sent_gap, all);
         let at = Instant::from_micros(received);
         let recent = self.history.sum(SATURATED_WITHIN);

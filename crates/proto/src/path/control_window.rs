@@ -26,10 +26,10 @@
 //! time to fill; where both directions share the air, or have fallen together, each end fills it so
 //! for the other. What a newer message will replace waits longest, for it costs nothing.
 //!
-//! A rate is believed until something shows that it is wrong: a busy hop shows another, a datagram
-//! takes less than half of what it should, the least delay falls by more than half of what one
-//! datagram takes. A rate that was forgotten after a while would be found again by what is sent
-//! then, in a queue.
+//! A rate is believed until something shows that it is wrong: a busy hop shows another, or a
+//! datagram takes less than half of what it should. A rate that was forgotten after a while would be
+//! found again by what is sent then, in a queue; and so was one that was held for wrong since the
+//! least delay fell: a queue that stood since the session began had drained.
 //!
 //! How a path is treated before its hop has shown any rate matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts
@@ -92,13 +92,15 @@ pub(crate) struct CopyRoom {
     pub(crate) transit: Duration,
     /// The rate at which the hop sends it.
     pub(crate) rate: Rate,
+    /// By how much the peer may take it for older than it is.
+    pub(crate) doubt: Duration,
 }
 
 impl CopyRoom {
     /// The same room for all copies.
     pub(crate) fn both(bytes: usize) -> Self {
-        let (transit, rate) = (Duration::ZERO, Rate::from_bps(u64::MAX));
-        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit, rate }
+        let (transit, rate, doubt) = (Duration::ZERO, Rate::from_bps(u64::MAX), Duration::ZERO);
+        Self { fresh: bytes, newest: bytes, repeat: bytes, ride: 0, transit, rate, doubt }
     }
 
     /// No more than `bytes` of either; what is not nothing may be used whole.
@@ -347,6 +349,9 @@ impl Path {
         if self.drips() || self.careful_since(now).is_some() {
             return 100;
         }
+        if self.link.rtt.srtt().is_none() {
+            return LEAST_DATAGRAM;
+        }
         let takes = if is_late { LATE_DATAGRAM } else { DATAGRAM };
         let rate = self.slow_rate(now);
         rate.map_or(usize::MAX, |rate| {
@@ -419,7 +424,7 @@ mod tests {
             protect_control: ProtectControl::Balanced,
         };
         let mut path = Path::new(at(0), PathId(0), route, config, 1);
-        path.confirm_address(at(0));
+        path.confirm_address(at(0), Duration::ZERO);
         path
     }
 

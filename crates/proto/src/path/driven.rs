@@ -30,7 +30,7 @@ pub(crate) fn drive(script: &[u8]) {
             }
             3 => now += Duration::from_millis(1 << (what >> 3 & 15)),
             4 => drop(paths[index].set_present(now, what & 0x80 != 0)),
-            5 => drop(paths[index].confirm_address(now)),
+            5 => drop(paths[index].confirm_address(now, Duration::ZERO)),
             6 => send(now, &mut paths[index]),
             _ => paths.iter_mut().for_each(|path| drop(path.on_timeout(now))),
         }

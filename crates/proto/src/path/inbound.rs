@@ -73,12 +73,14 @@ impl Path {
         outcome
     }
 
-    /// Takes the address as proved by the handshake, whose cookie was bound to it.
+    /// Takes the address as proved by the handshake, whose cookie was bound to it, and whose answer
+    /// took so long at most.
     ///
     /// A PING follows at once: the responder waits for the first datagram under new keys, and the
     /// path has no RTT yet.
-    pub(crate) fn confirm_address(&mut self, now: Instant) -> Outcome {
+    pub(crate) fn confirm_address(&mut self, now: Instant, took: Duration) -> Outcome {
         let mut outcome = Outcome::default();
+        self.link.rtt.suppose(took);
         self.probes.wanted = true;
         self.address.confirm();
         self.on_address_proved(now, &mut outcome);
@@ -86,10 +88,10 @@ impl Path {
     }
 
     /// Takes the candidate's address as proved by the handshake, and moves there.
-    pub(crate) fn confirm_candidate(&mut self, now: Instant) -> Outcome {
+    pub(crate) fn confirm_candidate(&mut self, now: Instant, took: Duration) -> Outcome {
         self.spare_all();
         self.address.move_on(now);
-        let mut outcome = self.confirm_address(now);
+        let mut outcome = self.confirm_address(now, took);
         outcome.moved = true;
         outcome
     }

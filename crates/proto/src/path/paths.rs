@@ -282,7 +282,7 @@ mod tests {
             protect_control: ProtectControl::Balanced,
         };
         let mut path = Path::new(NOW, PathId(id), route, config, 1);
-        path.confirm_address(NOW);
+        path.confirm_address(NOW, Duration::ZERO);
         path
     }
 

@@ -109,6 +109,12 @@ impl ClockOffset {
         })
     }
 
+    /// Returns the error bound alone; zero before the first sample.
+    pub(crate) fn error(&self, now: Instant) -> Duration {
+        self.estimate_us(now)
+            .map_or(Duration::ZERO, |(_, error_us)| Duration::from_micros(error_us))
+    }
+
     /// Returns when the peer's clock showed `peer_us`, by ours, and how far that may be off; none
     /// before the first sample.
     pub(crate) fn by_ours(&self, now: Instant, peer_us: u64) -> Option<(Instant, Duration)> {

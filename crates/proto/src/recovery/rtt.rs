@@ -11,6 +11,8 @@
 
 use units::{Duration, Instant};
 
+use crate::limits;
+
 /// Assumed until the first sample, as RFC 9002 §6.2.2 advises, but shorter: a drone's link is not
 /// the whole Internet. It is the one first guess of a round-trip time; the pauses before something
 /// is repeated to an address that never answered are shorter, because a repetition costs little.
@@ -29,6 +31,8 @@ pub(crate) const SLOW_ACK_DELAY: Duration = Duration::from_millis(150);
 /// Estimates the round-trip time of one path [RFC 9002 §5].
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
+    /// What counts until there is a sample.
+    initial: Duration,
     latest: Duration,
     smoothed: Option<(Duration, Duration)>,
     minimum: WindowedMinimum,
@@ -41,6 +45,7 @@ pub(crate) struct RttEstimator {
 impl RttEstimator {
     pub(crate) fn new() -> Self {
         Self {
+            initial: INITIAL_RTT,
             latest: INITIAL_RTT,
             smoothed: None,
             minimum: WindowedMinimum::new(),
@@ -48,6 +53,13 @@ impl RttEstimator {
             samples: 0,
             standing_queue: Duration::ZERO,
         }
+    }
+
+    /// Learns how long the handshake's answer took at most: until there is a sample the path may be
+    /// as slow as that, be it a link of 10 kbit/s. More than a session waits in silence is an
+    /// outage's.
+    pub(crate) fn suppose(&mut self, at_most: Duration) {
+        self.initial = at_most.clamp(INITIAL_RTT, limits::SILENCE);
     }
 
     /// Takes a sample: the time from sending a packet to its acknowledgement, and how long the
@@ -89,7 +101,7 @@ impl RttEstimator {
 
     /// Returns the smoothed round-trip time or, before any sample, the initial guess.
     pub(crate) fn srtt_or_initial(&self) -> Duration {
-        self.srtt().unwrap_or(INITIAL_RTT)
+        self.srtt().unwrap_or(self.initial)
     }
 
     /// Returns the mean deviation of the round-trip time, once there was a sample.
@@ -120,7 +132,7 @@ impl RttEstimator {
     /// Returns the age at which an unanswered packet is overdue: srtt + 4·rttvar [RFC 9002 §6.2.1].
     pub(crate) fn probe_timeout(&self) -> Duration {
         match self.smoothed {
-            None => INITIAL_RTT * 2,
+            None => self.initial * 2,
             Some((srtt, rttvar)) => srtt + (rttvar * 4).max(GRANULARITY),
         }
     }

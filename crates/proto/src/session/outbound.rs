@@ -382,7 +382,8 @@ impl Session {
     ) -> Waiting {
         let fits = self.add_path_news(index, datagram);
         if fits && waiting.urgent {
-            let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
+            let (paths, clock_error) = (&self.paths, self.clock.error(now));
+            let turn = Turn { now, path: &paths[index], paths, clock_error };
             self.deliveries.poll_urgent(&turn, datagram);
             let own = self.deliveries.waiting_for(now, &self.paths[index]);
             waiting = self.deliveries.waiting().and(own).served_by(&self.paths[index]);
@@ -499,7 +500,8 @@ impl Session {
             return;
         }
         let has_budget = self.has_budget(now, index);
-        let turn = Turn { now, path: &self.paths[index], paths: &self.paths };
+        let (paths, clock_error) = (&self.paths, self.clock.error(now));
+        let turn = Turn { now, path: &paths[index], paths, clock_error };
         let scheduler = &mut *self.scheduler;
         self.deliveries.poll_once(turn, waiting, has_budget, scheduler, datagram);
     }

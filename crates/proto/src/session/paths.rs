@@ -95,16 +95,22 @@ impl Session {
         self.after_change(now);
     }
 
-    /// Takes the address of a path as proved: a handshake succeeded by it.
-    pub(crate) fn confirm_address(&mut self, now: Instant, interface: InterfaceId, remote: Via) {
+    /// Takes the address of a path as proved: a handshake succeeded by it, whose last answer took
+    /// so long at most.
+    pub(crate) fn confirm_address(
+        &mut self,
+        now: Instant,
+        (interface, remote): (InterfaceId, Via),
+        took: Duration,
+    ) {
         let leads_there =
             |route: Route| route.interface == interface && route.remote.is_same(remote);
         let own = self.paths.iter().position(|path| leads_there(path.route()));
         let is_candidate = |path: &Path| path.candidate().is_some_and(leads_there);
         let candidate = self.paths.iter().position(is_candidate);
         let confirmed = match (own, candidate) {
-            (Some(index), _) => Some((index, self.paths[index].confirm_address(now))),
-            (None, Some(index)) => Some((index, self.paths[index].confirm_candidate(now))),
+            (Some(index), _) => Some((index, self.paths[index].confirm_address(now, took))),
+            (None, Some(index)) => Some((index, self.paths[index].confirm_candidate(now, took))),
             (None, None) => None,
         };
         if let Some((index, outcome)) = confirmed {

@@ -178,3 +178,55 @@ fn a_station_that_restarted_is_told_what_became_of_its_messages() {
     assert!(accepted > 2_000, "connected again: {accepted}");
     assert!(arrived + 20 >= accepted, "{arrived} of {accepted} arrive");
 }
+
+/// Sends 50 messages a second both ways over one link that has become thin, restarts `host` 12 s
+/// later, and returns after how many seconds both ends have heard of what came since.
+fn heard_again_after(kbps: u32, loss: f64, host: usize, seed: u64) -> u64 {
+    const RESTART: u32 = 27 * 50;
+    let thin = format!("{}", f64::from(kbps) / 1_000.0);
+    let rates = [&["10"; 15][..], &[thin.as_str(); 100]].concat().join(",");
+    let rest = format!("delay_ms = 30\nqueue_bytes = 64_000\nloss = {loss}");
+    let links = one_link(&format!("rate_csv = \"{rates}\"\n{rest}"));
+    let mut pair = Pair::at_once(&links, seed);
+    let start = pair.world.now();
+    let is_new = |bytes: &[u8]| bytes > &RESTART.to_be_bytes()[..];
+    for message in 0..RESTART + 60 * 50 {
+        pair.run_until(start + Duration::from_millis(20) * message);
+        if message == RESTART {
+            pair.restart(host);
+        }
+        let mut bytes = [0; 100];
+        bytes[..4].copy_from_slice(&message.to_be_bytes());
+        for host in [STATION, DRONE] {
+            // Without a session there is no room.
+            let _ = pair.send(host, COMMAND, &bytes);
+        }
+        let hears =
+            |host: usize| pair.seen[host].last().is_some_and(|it| is_new(&it.delivery.bytes[..4]));
+        if hears(DRONE) && hears(STATION) {
+            return u64::from((message - RESTART) / 50);
+        }
+    }
+    60
+}
+
+/// A session that begins behind a queue knows nothing of its link, and what it sends then stands
+/// before all else. Seen to fail: where a path without an answer is taken for one of 200 ms, and
+/// sends without a bound once it is suspected (68 s at 10 kbit/s); where a loss between two
+/// datagrams looks like another pace, so that a full hop is taken for a longer way (20 kbit/s with
+/// loss, seed 5: never); where messages leave that the peer takes for too old (5 kbit/s: never).
+#[test]
+fn over_one_thin_link_both_ends_are_heard_again_within_seconds_of_a_restart() {
+    let scenes = [(5, 0.0, 1, 20), (10, 0.0, 1, 8), (10, 0.05, 6, 10), (20, 0.05, 6, 10)];
+    for (kbps, loss, seeds, most) in scenes {
+        for (host, seed) in
+            [DRONE, STATION].into_iter().flat_map(|host| (1..=seeds).map(move |s| (host, s)))
+        {
+            let took = heard_again_after(kbps, loss, host, seed);
+            assert!(
+                took <= most,
+                "{kbps} kbit/s, loss {loss}, restart of {host}, seed {seed}: {took} s"
+            );
+        }
+    }
+}

@@ -175,6 +175,7 @@ impl Delivery for Control {
     fn poll_urgent(&mut self, turn: &Turn<'_>, datagram: &mut Builder<'_>) {
         let (now, path, id) = (turn.now, turn.path, turn.path.id());
         let mut room = turn.paths.control_room(now, path);
+        room.doubt = turn.clock_error;
         let one_repeat = path.may_be_slow(now);
         let most = path.control_datagram(now, self.outbox.is_behind(now, id, Tier::Control));
         datagram.may_wait = path.is_sound_for_control(now) && turn.paths.answers_may_wait(now);

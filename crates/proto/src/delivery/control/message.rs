@@ -3,7 +3,7 @@
 //! State and its arithmetic only; `outbox.rs` decides.
 
 use smallvec::SmallVec;
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::Submission;
 use super::plan::{Due, Form};
@@ -135,6 +135,15 @@ impl Message {
             self.flights.swap_remove(index);
         }
         true
+    }
+
+    /// Tells whether a copy that takes so long comes before its time to live is over. The peer drops
+    /// what it takes for too old, and of what has an order the oldest leaves first: that has to come
+    /// as much earlier as the peer may be wrong, or half of what it had to spare when it was new.
+    pub(super) fn arrives_in_time(&self, now: Instant, takes: Duration, doubt: Duration) -> bool {
+        let spare = self.expires.since(self.submitted).saturating_sub(takes);
+        let is_oldest = self.place.is_some() && !self.policy().newest_counts();
+        now + takes + if is_oldest { doubt.min(spare / 2) } else { Duration::ZERO } < self.expires
     }
 
     /// Tells whether the second copy may share a datagram that leaves now.

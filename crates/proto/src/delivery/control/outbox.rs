@@ -280,12 +280,10 @@ impl Outbox {
                 // What is under way on this path is no less so while an answer is overdue here.
                 let is_expected = |on: PathId| on == path || usable.contains(&on);
                 let expected = message.flights.iter().any(|flight| is_expected(flight.path));
+                let takes = room.rate.transmission_time(message.submission.payload.len());
                 expected != is_fresh
                     && message.submission.payload.len() <= bytes
-                    && now
-                        + room.transit
-                        + room.rate.transmission_time(message.submission.payload.len())
-                        < message.expires
+                    && message.arrives_in_time(now, room.transit + takes, room.doubt)
             })
         };
         let bytes = |seq: u64| match messages.get(&seq) {

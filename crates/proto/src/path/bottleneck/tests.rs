@@ -10,6 +10,8 @@ struct Hop {
     rate: Rate,
     free_at: Instant,
     in_flight: u64,
+    /// How many datagrams it has sent.
+    sent: u64,
     /// Something is always under way.
     is_long: bool,
     bottleneck: Bottleneck,
@@ -18,17 +20,15 @@ struct Hop {
 impl Hop {
     fn new(kbps: u64) -> Self {
         let (rate, bottleneck) = (Rate::from_bps(kbps * 1_000), Bottleneck::default());
-        Self { rate, free_at: Instant::ZERO, in_flight: 0, is_long: false, bottleneck }
+        Self { rate, free_at: Instant::ZERO, in_flight: 0, sent: 0, is_long: false, bottleneck }
     }
 
     /// Sends a datagram and acknowledges it `jitter` after the hop has sent it.
     fn send(&mut self, at: Instant, bytes: u16, jitter: Duration) {
-        let takes = self.rate.transmission_time(usize::from(bytes) + 28);
-        self.in_flight = if self.free_at > at || self.is_long { 1_000 } else { 0 };
-        self.free_at = self.free_at.max(at) + takes;
+        self.lose(at, bytes);
         let received = self.free_at + BASE + jitter;
         let packet = SentPacket {
-            pn: 0,
+            pn: self.sent,
             sent_at: at,
             bytes,
             ack_eliciting: true,
@@ -48,6 +48,14 @@ impl Hop {
             may_be_thin: false,
         };
         self.bottleneck.on_ack(received + BASE, &sample);
+    }
+
+    /// Sends a datagram that is lost behind the hop.
+    fn lose(&mut self, at: Instant, bytes: u16) {
+        let takes = self.rate.transmission_time(usize::from(bytes) + 28);
+        self.in_flight = if self.free_at > at || self.is_long { 1_000 } else { 0 };
+        self.free_at = self.free_at.max(at) + takes;
+        self.sent += 1;
     }
 
     /// Sends for two seconds, 50 a second.
@@ -166,6 +174,25 @@ fn a_way_that_has_become_longer_is_no_queue_where_packets_come_as_they_were_sent
     };
     assert!(jumped(10_000, 570) < EMPTY, "{:?}", jumped(10_000, 570));
     assert!(jumped(10, 0) > DEEP, "{:?}", jumped(10, 0));
+}
+
+/// What is sent at the pace of a full hop comes at that pace too, and a datagram that was lost in
+/// between took its time.
+#[test]
+fn a_queue_is_no_longer_way_where_datagrams_behind_it_are_lost() {
+    let mut hop = Hop::new(20);
+    let takes = hop.rate.transmission_time(149 + 28);
+    hop.send(Instant::from_millis(1_000), 149, Duration::ZERO);
+    let at = |n: u32| Instant::from_millis(2_000) + takes * n;
+    (0..4).for_each(|_| hop.send(at(0), 149, Duration::ZERO));
+    for n in 1..20 {
+        match n % 6 {
+            3 | 4 => hop.lose(at(n), 149),
+            _ => hop.send(at(n), 149, Duration::ZERO),
+        }
+    }
+    assert!(hop.bottleneck.queue() > DEEP, "{:?}", hop.bottleneck.queue());
+    assert!(hop.bottleneck.rate().is_some_and(|rate| rate.as_bps() < 21_000));
 }
 
 #[test]

@@ -6,10 +6,9 @@ use super::super::control_window::THIN;
 use super::super::rate_history::Slot;
 use super::rise::Rise;
 use super::{
-    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, PACES, RISE, SATURATED, SATURATED_WITHIN,
-    STILL_TELLING, Sample, TELLING, came_as_sent, signed, whole,
+    Bottleneck, DEEP, FASTER, FIRST_BUSY, PACES, RISE, SATURATED, SATURATED_WITHIN, STILL_TELLING,
+    Sample, TELLING, came_as_sent, whole,
 };
-use crate::limits;
 
 impl Bottleneck {
     /// Tells whether most packets came as they were sent. What is sent at the pace of a thin hop
@@ -50,8 +49,12 @@ impl Bottleneck {
         let gap = Duration::from_micros(received.saturating_sub(last));
         let sent_gap = sample.newest.sent_at.since(self.last_sent_at);
         rise.as_sent &= came_as_sent(gap, sent_gap);
-        let pace = Rate::from_bytes_in(bytes, gap);
-        rise.rates = (rise.rates.0.min(pace), rise.rates.1.max(pace));
+        // What was lost in between took its time at the hop.
+        let between = sample.newest.pn.saturating_sub(self.last_pn);
+        if between == sample.acked.len() as u64 {
+            let pace = Rate::from_bytes_in(bytes, gap);
+            rise.rates = (rise.rates.0.min(pace), rise.rates.1.max(pace));
+        }
         if rise.receptions < RISE || span < DEEP {
             return None;
         }
@@ -61,16 +64,6 @@ impl Bottleneck {
         let most = rate.transmission_time(queued);
         self.rise = Some(Rise::new(received));
         (beyond > most + DEEP).then_some(most)
-    }
-
-    /// Takes the rate for wrong where a datagram takes less than the least before by more than half
-    /// of what that one took at the hop: it has become faster.
-    pub(super) fn look_whether_shorter(&mut self, delay: i64) {
-        let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
-        let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
-        if base - delay > signed(took.as_micros()) / 2 && took > JITTER {
-            self.refute();
-        }
     }
 
     /// Notes that the hop is thin, and what the delay was while it was not.

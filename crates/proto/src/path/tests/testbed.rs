@@ -78,7 +78,7 @@ impl End {
             protect_control: ProtectControl::Off,
         };
         let mut path = Path::new(now, PathId(0), route(side), config, 7 + u64::from(side));
-        path.confirm_address(now);
+        path.confirm_address(now, Duration::ZERO);
         Self {
             path,
             link,

@@ -473,6 +473,7 @@ const RIDE: CopyRoom = CopyRoom {
     ride: 100,
     transit: Duration::ZERO,
     rate: Rate::from_bps(u64::MAX),
+    doubt: Duration::ZERO,
 };
 
 fn submit(outbox: &mut Outbox, now: Instant) {
