@@ -16,9 +16,9 @@
 //!    two.
 //! 2. Small packets always pass there in the regions A and B of its flights, and never outside;
 //!    here within a second of a packet that was heard, since a recording does not tell its regions.
-//! 3. Before a repeat the paper's radios draw a back-off; here it is the mean of that draw, the same
-//!    each time, and counts in whole slots: what is left of one when a packet is through, or given
-//!    up, is not waited for. First tries wait as long as in the recording.
+//! 3. Before a repeat the paper's radios draw a back-off; here it is the mean of that draw, the
+//!    same each time, and counts in whole slots: what is left of one when a packet is through, or
+//!    given up, is not waited for. First tries wait as long as in the recording.
 //! 4. Radios do not contend: each link has slots of its own, none waits for another, and frames
 //!    collide only where they did when the recording was made. Small packets, TCP's
 //!    acknowledgements among them, take none of the air. A frame that was heard is known to be:

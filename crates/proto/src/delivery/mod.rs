@@ -125,15 +125,13 @@ impl Waiting {
 
     /// Leaves out what the path does not serve now; what is urgent waits for no path closed to it.
     pub(crate) fn served_by(self, path: &Path) -> Self {
-        let (message, bulk) = (path.serves(Tier::Message), path.serves(Tier::Bulk));
-        let telemetry = path.serves(Tier::Telemetry);
+        let serves = |tier| path.serves(tier);
         Self {
-            urgent: self.urgent,
-            alone: self.alone && message,
-            telemetry: self.telemetry && telemetry,
-            message: self.message && (telemetry || message),
-            bulk: self.bulk && bulk,
-            along: self.along,
+            alone: self.alone && serves(Tier::Message),
+            telemetry: self.telemetry && serves(Tier::Telemetry),
+            message: self.message && (serves(Tier::Telemetry) || serves(Tier::Message)),
+            bulk: self.bulk && serves(Tier::Bulk),
+            ..self
         }
     }
 
@@ -159,8 +157,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) path: &'a Path,
     /// Every path.
     pub(crate) paths: &'a Paths,
-    /// By how much the peer may take a message for older than it is: about as far as its clock may
-    /// be off for us.
+    /// By how much the peer may take a message for too old: as far as its clock may be off for us.
     pub(crate) clock_error: Duration,
 }
 

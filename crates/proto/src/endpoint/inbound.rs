@@ -191,8 +191,8 @@ impl Endpoint {
 
     /// Lets waiting keys take over when this datagram is the first under them [specs/wire.md §5].
     ///
-    /// Returns the session, the address that the handshake's cookie has proved, and how long ago its
-    /// Response was made.
+    /// Returns the session, the address that the handshake's cookie has proved, and how long ago
+    /// its Response was made.
     fn confirm(
         &mut self,
         now: Instant,

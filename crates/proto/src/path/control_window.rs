@@ -27,9 +27,9 @@
 //! for the other. What a newer message will replace waits longest, for it costs nothing.
 //!
 //! A rate is believed until something shows that it is wrong: a busy hop shows another, or a
-//! datagram takes less than half of what it should. A rate that was forgotten after a while would be
-//! found again by what is sent then, in a queue; and so was one that was held for wrong since the
-//! least delay fell: a queue that stood since the session began had drained.
+//! datagram takes less than half of what it should. A rate that was forgotten after a while would
+//! be found again by what is sent then, in a queue; and so was one that was held for wrong since
+//! the least delay fell: a queue that stood since the session began had drained.
 //!
 //! How a path is treated before its hop has shown any rate matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts

@@ -137,9 +137,10 @@ impl Message {
         true
     }
 
-    /// Tells whether a copy that takes so long comes before its time to live is over. The peer drops
-    /// what it takes for too old, and of what has an order the oldest leaves first: that has to come
-    /// as much earlier as the peer may be wrong, or half of what it had to spare when it was new.
+    /// Tells whether a copy that takes so long comes before its time to live is over. The peer
+    /// drops what it takes for too old, and of what has an order the oldest leaves first: that has
+    /// to come as much earlier as the peer may be wrong, or half of what it had to spare when it
+    /// was new.
     pub(super) fn arrives_in_time(&self, now: Instant, takes: Duration, doubt: Duration) -> bool {
         let spare = self.expires.since(self.submitted).saturating_sub(takes);
         let is_oldest = self.place.is_some() && !self.policy().newest_counts();
