@@ -179,6 +179,7 @@ impl Bottleneck {
         if alone.is_some_and(|takes| takes > sample.rtt) {
             self.refute();
         }
+        self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
         let beyond = Duration::from_micros(u64::try_from(delay - base).unwrap_or(0));

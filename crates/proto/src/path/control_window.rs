@@ -26,10 +26,10 @@
 //! time to fill; where both directions share the air, or have fallen together, each end fills it so
 //! for the other. What a newer message will replace waits longest, for it costs nothing.
 //!
-//! A rate is believed until something shows that it is wrong: a busy hop shows another, or a
-//! datagram takes less than half of what it should. A rate that was forgotten after a while would
-//! be found again by what is sent then, in a queue; and so was one that was held for wrong since
-//! the least delay fell: a queue that stood since the session began had drained.
+//! A rate is believed until something shows that it is wrong: a busy hop shows another, a datagram
+//! takes less than half of what it should, the least delay of a hop that was fast once falls by
+//! more than half of what one datagram takes. A rate that was forgotten after a while would be
+//! found again by what is sent then, in a queue.
 //!
 //! How a path is treated before its hop has shown any rate matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts

@@ -6,9 +6,10 @@ use super::super::control_window::THIN;
 use super::super::rate_history::Slot;
 use super::rise::Rise;
 use super::{
-    Bottleneck, DEEP, FASTER, FIRST_BUSY, PACES, RISE, SATURATED, SATURATED_WITHIN, STILL_TELLING,
-    Sample, TELLING, came_as_sent, whole,
+    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, PACES, RISE, SATURATED, SATURATED_WITHIN,
+    STILL_TELLING, Sample, TELLING, came_as_sent, signed, whole,
 };
+use crate::limits;
 
 impl Bottleneck {
     /// Tells whether most packets came as they were sent. What is sent at the pace of a thin hop
@@ -64,6 +65,18 @@ impl Bottleneck {
         let most = rate.transmission_time(queued);
         self.rise = Some(Rise::new(received));
         (beyond > most + DEEP).then_some(most)
+    }
+
+    /// Takes the rate for wrong where a datagram takes less than the least before by more than half
+    /// of what that one took at the hop: it has become faster. Where it never was fast, a queue has
+    /// drained that stood since the session began.
+    pub(super) fn look_whether_shorter(&mut self, delay: i64) {
+        let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
+        let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
+        let is_shorter = base - delay > signed(took.as_micros()) / 2 && took > JITTER;
+        if is_shorter && self.best_ever >= THIN {
+            self.refute();
+        }
     }
 
     /// Notes that the hop is thin, and what the delay was while it was not.
