@@ -33,8 +33,8 @@ pub(super) struct Data<'a> {
     received: Received,
     header: DataHeader,
     frames: Cow<'a, [u8]>,
-    /// The address that the handshake's cookie has proved, and how long its Response and this took
-    /// at most, where this is the first one under its keys.
+    /// Where this is the first datagram under its keys: the address that the handshake's cookie has
+    /// proved, and how long the Response and this datagram took together at most.
     confirmed: Option<(Via, Duration)>,
 }
 

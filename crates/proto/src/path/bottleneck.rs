@@ -128,6 +128,7 @@ pub(super) struct Bottleneck {
     round_trip: Option<(Duration, Duration)>,
     last_received_us: Option<u64>,
     last_sent_at: Instant,
+    /// The number of the newest packet of the ACK before.
     last_pn: u64,
     passage: Passage,
     stretch: Option<Stretch>,

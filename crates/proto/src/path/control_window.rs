@@ -14,7 +14,8 @@
 //! else     : fresh = rate of the hop · (base + 30 ms) − control in flight
 //!   base    = round trip without our own queue + what the peer holds acknowledgements back
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
-//! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late
+//! datagram ≤ 40 ms of the hop's time, 480 bytes at least; 250 ms of it where messages are late;
+//!            480 bytes before the first answer
 //! ```
 //! On all but the thinnest links control never fills a window. What must wait waits here, where the
 //! newest set-point replaces the older one and a command goes before a repeat, and not in the queue
@@ -92,7 +93,7 @@ pub(crate) struct CopyRoom {
     pub(crate) transit: Duration,
     /// The rate at which the hop sends it.
     pub(crate) rate: Rate,
-    /// By how much the peer may take it for older than it is.
+    /// By how much the peer may take a copy for older than it is.
     pub(crate) doubt: Duration,
 }
 

@@ -74,7 +74,7 @@ impl Path {
     }
 
     /// Takes the address as proved by the handshake, whose cookie was bound to it, and whose answer
-    /// took so long at most.
+    /// `took` so long at most.
     ///
     /// A PING follows at once: the responder waits for the first datagram under new keys, and the
     /// path has no RTT yet.

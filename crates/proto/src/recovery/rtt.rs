@@ -55,9 +55,9 @@ impl RttEstimator {
         }
     }
 
-    /// Learns how long the handshake's answer took at most: until there is a sample the path may be
-    /// as slow as that, be it a link of 10 kbit/s. More than a session waits in silence is an
-    /// outage's.
+    /// Learns how long the handshake's answer took at most. Until there is a sample, the path may
+    /// be as slow as that: 1.2 s over a link of 10 kbit/s. What took longer than a session waits in
+    /// silence was an outage.
     pub(crate) fn suppose(&mut self, at_most: Duration) {
         self.initial = at_most.clamp(INITIAL_RTT, limits::SILENCE);
     }

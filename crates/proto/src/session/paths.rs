@@ -95,8 +95,8 @@ impl Session {
         self.after_change(now);
     }
 
-    /// Takes the address of a path as proved: a handshake succeeded by it, whose last answer took
-    /// so long at most.
+    /// Takes the address of a path as proved: a handshake succeeded by it, and its last answer
+    /// `took` so long at most.
     pub(crate) fn confirm_address(
         &mut self,
         now: Instant,

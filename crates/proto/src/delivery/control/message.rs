@@ -137,14 +137,15 @@ impl Message {
         true
     }
 
-    /// Tells whether a copy that takes so long comes before its time to live is over. The peer
-    /// drops what it takes for too old, and of what has an order the oldest leaves first: that has
-    /// to come as much earlier as the peer may be wrong, or half of what it had to spare when it
-    /// was new.
+    /// Tells whether a copy that takes so long arrives within its time to live. The peer's clock
+    /// may be wrong by `doubt`, and the peer drops what may be too old. Of messages with an order
+    /// the oldest leaves first, so all of them would be dropped: these must arrive that much
+    /// earlier, but by no more than half of what a new message has to spare.
     pub(super) fn arrives_in_time(&self, now: Instant, takes: Duration, doubt: Duration) -> bool {
+        let leaves_oldest_first = self.place.is_some() && !self.policy().newest_counts();
         let spare = self.expires.since(self.submitted).saturating_sub(takes);
-        let is_oldest = self.place.is_some() && !self.policy().newest_counts();
-        now + takes + if is_oldest { doubt.min(spare / 2) } else { Duration::ZERO } < self.expires
+        let margin = if leaves_oldest_first { doubt.min(spare / 2) } else { Duration::ZERO };
+        now + takes + margin < self.expires
     }
 
     /// Tells whether the second copy may share a datagram that leaves now.

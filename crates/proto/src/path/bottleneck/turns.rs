@@ -50,7 +50,7 @@ impl Bottleneck {
         let gap = Duration::from_micros(received.saturating_sub(last));
         let sent_gap = sample.newest.sent_at.since(self.last_sent_at);
         rise.as_sent &= came_as_sent(gap, sent_gap);
-        // What was lost in between took its time at the hop.
+        // What was lost in between took its time at the hop: then this is no pace.
         let between = sample.newest.pn.saturating_sub(self.last_pn);
         if between == sample.acked.len() as u64 {
             let pace = Rate::from_bytes_in(bytes, gap);
@@ -68,8 +68,8 @@ impl Bottleneck {
     }
 
     /// Takes the rate for wrong where a datagram takes less than the least before by more than half
-    /// of what that one took at the hop: it has become faster. Where it never was fast, a queue has
-    /// drained that stood since the session began.
+    /// of what that one took at the hop: it has become faster. A hop that never was fast has not: a
+    /// queue has drained that stood since the session began.
     pub(super) fn look_whether_shorter(&mut self, delay: i64) {
         let Some(((base, size), rate)) = self.delay.least().zip(self.calm_rate()) else { return };
         let took = rate.transmission_time(size + limits::IP_AND_UDP as usize);
