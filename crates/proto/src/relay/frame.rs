@@ -5,16 +5,19 @@
 
 use core::fmt;
 
-use crate::limits;
 use crate::wire::{Reader, WireError};
+use crate::{limits, window};
 
-/// Bytes before the body.
-pub(crate) const HEADER: usize = 17;
-/// Bytes of the code behind it.
-pub(crate) const CODE: usize = 16;
+/// Bytes before the body …
+const HEADER: usize = 17;
+/// … and before that of a coded frame, which is short: it is what the air is full of.
+const SHORT_HEADER: usize = 8;
+/// Bytes of the code behind the body.
+pub(crate) const CODE: usize = 8;
 /// Bytes of a coded frame's body before its coefficients.
-const CODED: usize = 19;
-const VERSION: u8 = 1;
+const CODED: usize = 18;
+const VERSION: u8 = 2;
+const CODED_KIND: u8 = 5;
 const U48: u64 = (1 << 48) - 1;
 
 /// One of the two ends of a relayed link.
@@ -73,7 +76,51 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// What stands before each body.
+/// What stands before a body, as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) sender: NodeName,
+    pub(crate) hop: Hop,
+    pub(crate) direction: Side,
+    pub(crate) numbers: Numbers,
+}
+
+/// What a header says of its sender's boot and counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    Whole {
+        boot: u64,
+        counter: u64,
+    },
+    /// A coded frame's: the low 16 bits of the boot, and the low 24 of the counter.
+    Low {
+        boot: u16,
+        counter: u32,
+    },
+}
+
+impl Said {
+    /// Tells whether it may be of this boot.
+    pub(crate) fn is_of(&self, known: u64) -> bool {
+        match self.numbers {
+            Numbers::Whole { boot, .. } => boot == known,
+            Numbers::Low { boot, .. } => boot == known as u16,
+        }
+    }
+
+    /// Returns the header in full, where it is of this boot, of which the counter `near` is the
+    /// next.
+    pub(crate) fn complete(&self, boot: u64, near: u64) -> Header {
+        let Self { sender, hop, direction, numbers } = *self;
+        let counter = match numbers {
+            Numbers::Whole { counter, .. } => counter,
+            Numbers::Low { counter, .. } => window::extend(counter << 8, near << 8) >> 8,
+        };
+        Header { sender, hop, direction, boot, counter }
+    }
+}
+
+/// Who sent a frame, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) sender: NodeName,
@@ -192,8 +239,9 @@ impl Body {
             Self::Coded(coded) => {
                 out.extend(coded.source.to_le_bytes());
                 put_u48(coded.generation, out);
-                let size = coded.size | u8::from(coded.closed) << 7;
-                out.extend([coded.back, coded.k, size, coded.share, coded.node]);
+                let back = coded.back | u8::from(coded.closed) << 7;
+                let packets = (coded.k - 1) << 4 | (coded.size - 1);
+                out.extend([back, packets, coded.share, coded.node]);
                 out.extend(coded.order.to_le_bytes());
                 out.extend(&coded.coefficients);
                 out.extend(&coded.payload);
@@ -220,7 +268,7 @@ impl Body {
             Self::Answer(_) => 2,
             Self::State(_) => 3,
             Self::Small { .. } => 4,
-            Self::Coded(_) => 5,
+            Self::Coded(_) => CODED_KIND,
             Self::Ranks(_) => 6,
         }
     }
@@ -238,7 +286,7 @@ impl Body {
                 number: u48(&mut reader)?,
                 datagram: at_most(reader.take(reader.len())?, limits::RELAY_SMALL)?.to_vec(),
             },
-            5 => Self::Coded(coded(&mut reader)?),
+            CODED_KIND => Self::Coded(coded(&mut reader)?),
             6 => Self::Ranks(ranks(&mut reader)?),
             _ => return Err(WireError::Invalid("kind")),
         };
@@ -249,24 +297,35 @@ impl Body {
 /// Returns how long a datagram may be that travels in generations of k packets, in bytes: the frame
 /// is as long as frames may be then [specs/relay.md §4].
 pub fn longest_datagram(k: usize) -> usize {
-    limits::MAX_DATAGRAM - HEADER - CODED - k - crate::delivery::generation::LENGTH - CODE
+    limits::MAX_DATAGRAM - SHORT_HEADER - CODED - k - crate::delivery::generation::LENGTH - CODE
 }
 
 /// Writes header and body.
 pub(crate) fn write(header: &Header, body: &Body, out: &mut Vec<u8>) {
-    out.clear();
-    out.push(VERSION << 4 | body.kind());
-    let hop = u8::from(header.hop == Hop::Radio);
-    out.push(header.sender.side as u8 | hop << 1 | (header.direction as u8) << 2);
-    out.push(header.sender.number);
-    out.extend(header.boot.to_le_bytes());
-    put_u48(header.counter, out);
+    write_header(header, body.kind(), out);
     body.write(out);
 }
 
+/// Writes the header of a frame of a kind.
+pub(crate) fn write_header(header: &Header, kind: u8, out: &mut Vec<u8>) {
+    out.clear();
+    out.push(VERSION << 4 | kind);
+    let hop = u8::from(header.hop == Hop::Radio);
+    out.push(header.sender.side as u8 | hop << 1 | (header.direction as u8) << 2);
+    out.push(header.sender.number);
+    if kind == CODED_KIND {
+        out.extend((header.boot as u16).to_le_bytes());
+        out.extend(&header.counter.to_le_bytes()[..3]);
+    } else {
+        out.extend(header.boot.to_le_bytes());
+        put_u48(header.counter, out);
+    }
+}
+
 /// Reads a header; the body is read once the code has shown who wrote it.
-pub(crate) fn read_header(bytes: &[u8]) -> Result<Header, WireError> {
-    if bytes.len() > limits::MAX_DATAGRAM || bytes.len() < HEADER + CODE {
+pub(crate) fn read_header(bytes: &[u8]) -> Result<Said, WireError> {
+    let least = header_bytes(bytes) + CODE;
+    if bytes.len() > limits::MAX_DATAGRAM || bytes.len() < least {
         return Err(WireError::Invalid("length"));
     }
     let mut reader = Reader::new(bytes);
@@ -278,20 +337,32 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<Header, WireError> {
         return Err(WireError::Invalid("place"));
     }
     let side = |bit: u8| if place >> bit & 1 == 1 { Side::Air } else { Side::Ground };
-    Ok(Header {
+    Ok(Said {
         sender: NodeName { side: side(0), number: number(reader.u8()?)? },
         hop: if place >> 1 & 1 == 1 { Hop::Radio } else { Hop::Wire },
         direction: side(2),
-        boot: reader.u64()?,
-        counter: u48(&mut reader)?,
+        numbers: if kind(bytes) == CODED_KIND {
+            let [a, b, c, d, e] = reader.array()?;
+            let counter = u32::from_le_bytes([c, d, e, 0]);
+            Numbers::Low { boot: u16::from_le_bytes([a, b]), counter }
+        } else {
+            Numbers::Whole { boot: reader.u64()?, counter: u48(&mut reader)? }
+        },
     })
 }
 
 /// Reads the body of a frame whose header has been read.
 pub(crate) fn read_body(bytes: &[u8]) -> Result<Body, WireError> {
-    let body = bytes.get(HEADER..bytes.len().saturating_sub(CODE));
-    let kind = bytes.first().map_or(0, |first| first & 15);
-    Body::read(kind, body.ok_or(WireError::Truncated)?)
+    let body = bytes.get(header_bytes(bytes)..bytes.len().saturating_sub(CODE));
+    Body::read(kind(bytes), body.ok_or(WireError::Truncated)?)
+}
+
+fn kind(bytes: &[u8]) -> u8 {
+    bytes.first().map_or(0, |first| first & 15)
+}
+
+fn header_bytes(bytes: &[u8]) -> usize {
+    if kind(bytes) == CODED_KIND { SHORT_HEADER } else { HEADER }
 }
 
 fn asked(reader: &mut Reader<'_>) -> Result<Asked, WireError> {
@@ -307,10 +378,10 @@ fn asked(reader: &mut Reader<'_>) -> Result<Asked, WireError> {
 fn coded(reader: &mut Reader<'_>) -> Result<Coded, WireError> {
     let source = reader.u32()?;
     let generation = u48(reader)?;
-    let [back, k, size, share, node] = reader.array()?;
-    let (closed, size) = (size >> 7 == 1, size & 127);
-    let is_sound = (1..=k).contains(&size)
-        && usize::from(k) <= limits::GENERATION_PACKETS
+    let [back, packets, share, node] = reader.array()?;
+    let (closed, back) = (back >> 7 == 1, back & 127);
+    let (k, size) = ((packets >> 4) + 1, (packets & 15) + 1);
+    let is_sound = size <= k
         && u64::from(back) < limits::RELAY_GENERATIONS
         // One after it can be told.
         && generation < U48
@@ -381,6 +452,8 @@ fn u48(reader: &mut Reader<'_>) -> Result<u64, WireError> {
 mod tests {
     use super::*;
 
+    const U24: u32 = (1 << 24) - 1;
+
     fn header() -> Header {
         let sender = NodeName { side: Side::Air, number: 7 };
         let (hop, direction) = (Hop::Radio, Side::Ground);
@@ -429,10 +502,25 @@ mod tests {
     }
 
     #[test]
+    fn a_coded_frame_is_of_the_boot_and_counter_that_its_low_bits_are_near_to() {
+        let said = read_header(&written(&bodies()[4])).expect("it was written");
+        let Header { boot, counter, .. } = header();
+        assert!(said.is_of(boot) && said.is_of(boot ^ 1 << 16) && !said.is_of(boot ^ 1));
+        for ahead in [0, 1, 1_000, u64::from(U24 / 2)] {
+            assert_eq!(said.complete(boot, counter - ahead).counter, counter);
+        }
+        let far = counter - u64::from(U24) - 1;
+        assert_eq!(said.complete(boot, far).counter, far, "one that is not sent by then");
+        let new = Said { numbers: Numbers::Low { boot: 1, counter: U24 }, ..said };
+        assert_eq!(new.complete(1, 0).counter, U24.into(), "none is below zero");
+    }
+
+    #[test]
     fn frames_are_read_as_they_were_written_and_cut_ones_never() {
         for body in bodies() {
             let bytes = written(&body);
-            assert_eq!(read_header(&bytes), Ok(header()));
+            let said = read_header(&bytes).map(|said| said.complete(header().boot, U48));
+            assert_eq!(said, Ok(header()));
             assert_eq!(read_body(&bytes), Ok(body.clone()));
             let is_open = matches!(body, Body::Small { .. } | Body::Coded(_));
             for length in 0..bytes.len() {
@@ -448,20 +536,20 @@ mod tests {
     fn what_lies_beyond_the_bounds_is_malformed() {
         let coded = |at: usize, value: u8| {
             let mut bytes = written(&bodies()[4]);
-            bytes[HEADER + at] = value;
+            bytes[SHORT_HEADER + at] = value;
             read_body(&bytes)
         };
-        for (at, value) in [(4, 255), (10, 64), (11, 17), (11, 1), (12, 0), (12, 17), (13, 17)] {
+        for (at, value) in [(4, 255), (10, 64), (11, 0x12), (12, 17)] {
             assert!(coded(at, value).is_err(), "{at} {value}");
         }
-        assert!(coded(12, 2).is_ok() && coded(11, 2).is_ok());
-        for (at, value) in [(0, 0x25), (1, 8), (2, 64)] {
+        assert!(coded(11, 0x11).is_ok() && coded(10, 63).is_ok());
+        for (at, value) in [(0, 0x15), (1, 8), (2, 64)] {
             let mut bytes = written(&bodies()[4]);
             bytes[at] = value;
             assert!(read_header(&bytes).is_err());
         }
         let long = Body::Small { source: 0, number: 0, datagram: vec![0; 201] };
         assert!(read_body(&written(&long)).is_err());
-        assert!(read_header(&[0x15; 1_473]).is_err());
+        assert!(read_header(&[0x25; 1_473]).is_err());
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::frame::{self, Asked, Body, Hop, NodeName, Side};
-use super::keys::{Boot, GroupKey};
+use super::frame::{self, Asked, Body, Hop, NodeName, Numbers, Side};
+use super::keys::{self, Boot, GroupKey};
 
 /// All nodes of a group at once.
 pub(crate) struct MadNode {
@@ -29,26 +29,24 @@ impl MadNode {
     ) {
         let boot = Self::boot(&mut self.boots, &self.group, sender);
         let mut bytes = Vec::new();
-        // The header is that of any frame; kind and body are put in its place.
-        if boot.seal(hop, direction, &Body::State(frame::State::default()), &mut bytes) {
-            bytes.truncate(frame::HEADER);
-            bytes[0] = (bytes[0] & 0xf0) | (kind % 8);
+        if let Some(header) = boot.next_header(hop, direction) {
+            frame::write_header(&header, kind % 8, &mut bytes);
             bytes.extend_from_slice(body);
-            let code = self.group.of(sender, boot.boot).code(&[&bytes]);
-            bytes.extend(code);
+            keys::sign(&self.group.of(sender, boot.boot), header.counter, &mut bytes);
             give(&bytes);
         }
     }
 
     /// Answers what asks one of them.
     pub(crate) fn hear(&mut self, hop: Hop, bytes: &[u8], give: impl FnOnce(&[u8])) {
-        let (Ok(header), Ok(Body::Challenge(asked))) =
+        let (Ok(said), Ok(Body::Challenge(asked))) =
             (frame::read_header(bytes), frame::read_body(bytes))
         else {
             return;
         };
+        let Numbers::Whole { boot: asks, .. } = said.numbers else { return };
         let boot = Self::boot(&mut self.boots, &self.group, asked.name);
-        let answer = Asked { name: header.sender, boot: header.boot, token: asked.token };
+        let answer = Asked { name: said.sender, boot: asks, token: asked.token };
         let mut bytes = Vec::new();
         if boot.boot == asked.boot
             && boot.seal(hop, asked.name.side, &Body::Answer(answer), &mut bytes)

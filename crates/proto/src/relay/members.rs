@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use units::{Duration, Instant};
 
-use super::frame::{self, Asked, Body, Header, Hop, NodeName};
+use super::frame::{self, Asked, Body, Header, Hop, NodeName, Numbers};
 use super::keys::{self, Boot, GroupKey};
 use crate::crypto::{Entropy, MacKey};
 use crate::endpoint::TokenBucket;
@@ -213,12 +213,12 @@ impl Members {
         own: &Boot,
         reply: &mut Option<Reply>,
     ) -> Result<Option<Taken>, Refusal> {
-        let header = frame::read_header(bytes).map_err(|_| Refusal::Malformed)?;
-        let Header { sender, boot, counter, .. } = header;
-        if header.hop != hop {
+        let said = frame::read_header(bytes).map_err(|_| Refusal::Malformed)?;
+        let sender = said.sender;
+        if said.hop != hop {
             return Err(Refusal::CrossHop);
         }
-        if (sender, boot) == (own.name, own.boot) {
+        if sender == own.name && said.is_of(own.boot) {
             return Err(Refusal::Reflected);
         }
         match hop {
@@ -230,14 +230,25 @@ impl Members {
         let is_known = self.members.contains_key(&sender);
         let member = self.members.get(&sender);
         let proved = member.and_then(|member| member.proved.as_ref());
-        let proved = proved.filter(|proved| proved.boot == boot);
+        let proved = proved.filter(|proved| said.is_of(proved.boot));
+        let header = match (said.numbers, proved) {
+            (Numbers::Whole { boot, counter }, _) => said.complete(boot, counter),
+            (Numbers::Low { .. }, Some(proved)) => said.complete(proved.boot, proved.seen.next()),
+            // Too little is told to ask it: what the node says of itself will be.
+            (Numbers::Low { .. }, None) => {
+                let mut former = member.into_iter().flat_map(|member| &member.former);
+                let is_former = former.any(|boot| said.is_of(*boot));
+                return Err(if is_former { Refusal::EarlierBoot } else { Refusal::Unproved });
+            }
+        };
+        let Header { boot, counter, .. } = header;
         let is_genuine = match proved {
-            Some(proved) => keys::is_genuine(&proved.key, bytes),
+            Some(proved) => keys::is_genuine(&proved.key, counter, bytes),
             None => {
                 let candidates = member.map_or(&[][..], |member| &member.candidates);
                 match candidates.iter().find(|candidate| candidate.boot == boot) {
-                    Some(candidate) => keys::is_genuine(&candidate.key, bytes),
-                    None => keys::is_genuine(&self.group.of(sender, boot), bytes),
+                    Some(candidate) => keys::is_genuine(&candidate.key, counter, bytes),
+                    None => keys::is_genuine(&self.group.of(sender, boot), counter, bytes),
                 }
             }
         };

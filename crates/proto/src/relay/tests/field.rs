@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use units::{Duration, Instant, Rate, Rng};
 
-use super::super::frame::{self, Header};
+use super::super::frame::{self, Header, Numbers};
+use super::super::keys::{self, GroupKey};
 use super::super::*;
 use crate::{
     Delivery, Endpoint, EndpointConfig, Event, InterfaceId, PathRef, Received as From, RelayId,
@@ -140,8 +141,37 @@ pub(super) fn name(side: Side, number: u8) -> NodeName {
     NodeName { side, number }
 }
 
-pub(super) fn header(bytes: &[u8]) -> Header {
-    frame::read_header(bytes).expect("a frame that was sent")
+/// Somebody with the group's key who hears all frames of some nodes.
+pub(super) struct Listener {
+    group: GroupKey,
+    last: BTreeMap<NodeName, Header>,
+}
+
+impl Listener {
+    pub(super) fn new() -> Self {
+        Self { group: GroupKey::new(GROUP), last: BTreeMap::new() }
+    }
+
+    /// Returns the header of a frame in full; of a coded one none until the node has told its boot.
+    pub(super) fn header(&mut self, bytes: &[u8]) -> Option<Header> {
+        let said = frame::read_header(bytes).expect("a frame that was sent");
+        let header = match (said.numbers, self.last.get(&said.sender)) {
+            (Numbers::Whole { boot, counter }, _) => said.complete(boot, counter),
+            (Numbers::Low { .. }, last) => {
+                last.map(|last| said.complete(last.boot, last.counter))?
+            }
+        };
+        self.last.insert(said.sender, header);
+        Some(header)
+    }
+
+    /// Changes one byte of a frame, so far from its end, and signs it anew.
+    pub(super) fn change(&self, header: &Header, from_end: usize, bytes: &mut Vec<u8>) {
+        bytes.truncate(bytes.len() - frame::CODE);
+        let at = bytes.len() - from_end;
+        bytes[at] ^= 0x55;
+        keys::sign(&self.group.of(header.sender, header.boot), header.counter, bytes);
+    }
 }
 
 impl Field {

@@ -4,10 +4,8 @@ use std::net::Ipv4Addr;
 
 use units::{Duration, Rate};
 
-use super::super::frame;
-use super::super::keys::GroupKey;
 use super::super::*;
-use super::field::{Field, GROUP, MS, header, name};
+use super::field::{Field, Listener, MS, name};
 use super::{RANKED, SECOND};
 use crate::event::PathState;
 use crate::select::Policy;
@@ -227,21 +225,17 @@ fn acknowledgements_that_are_made_at_once_leave_at_once_and_uncoded() {
 #[test]
 fn what_a_lying_relay_makes_fails_the_session_alone() {
     let mut field = connected([2, 2], 5.0, 9);
-    let group = GroupKey::new(GROUP);
     // What it passes on nobody else does: a frame that came before from another would make it
     // harmless.
     field.hears = Box::new(|shot| !shot.is_coded() || [shot.from.number, shot.to.number] == [2, 2]);
-    let mut count = 0;
+    let (mut listener, mut count) = (Listener::new(), 0);
     field.insider = Box::new(move |hop, bytes| {
-        let header = header(bytes);
+        let Some(header) = listener.header(bytes) else { return };
         let is_liar =
             header.sender == name(Side::Ground, 2) && hop == Hop::Wire && bytes.len() > 400;
         count += u32::from(is_liar);
         if is_liar && u32::is_multiple_of(count, 10) {
-            let said = bytes.len() - frame::CODE;
-            bytes[said - 300] ^= 0x55;
-            let code = group.of(header.sender, header.boot).code(&[&bytes[..said]]);
-            bytes[said..].copy_from_slice(&code);
+            listener.change(&header, 300, bytes);
         }
     });
     let sent: Vec<_> = (0..1_000).map(|number| packet(number, 1_200)).collect();

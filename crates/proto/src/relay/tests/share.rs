@@ -29,7 +29,7 @@ fn share(form: RelayForm, reception: f64, feedback: Duration, seed: u64) -> [f64
     });
     field.radio_delay[Side::Air as usize] = feedback;
     field.run(1_000 * MS);
-    field.offer(Side::Ground, 12_000, 1_414);
+    field.offer(Side::Ground, 12_000, longest_datagram(4));
     field.run(5_000 * MS);
     let before = (field.status(Side::Air, 0).received.useful, heard.get());
     field.run(30_000 * MS);
