@@ -525,6 +525,20 @@ mod tests {
         assert_eq!(room.newest, room.fresh);
     }
 
+    #[test]
+    fn no_symbol_exceeds_a_window_behind_what_stands_before_a_thin_hop() {
+        let mut path = path();
+        let now = fill(&mut path, 3);
+        for after in (1..20).map(|count| now + RTT * 2 * count) {
+            let pn = send(&mut path, after, MESSAGE);
+            acknowledge(&mut path, pn, after);
+        }
+        let now = now + RTT * 40;
+        assert!(path.slow_rate(now).is_some() && path.may_exceed(now));
+        (0..4).for_each(|_| drop(send(&mut path, now, MESSAGE)));
+        assert!(!path.has_queue() && !path.may_exceed(now), "it has not shown the queue yet");
+    }
+
     /// A dead path would be found out later by that, long after its hop was thin.
     #[test]
     fn answers_may_take_longer_on_a_thin_path_only_while_its_hop_is_busy() {

@@ -193,12 +193,13 @@ impl Path {
     /// Tells whether a symbol of message delivery may leave although window or pacing say no: the
     /// path has no queue, so the window is small only because little was sent so far. A path that
     /// has fallen silent may carry them as it carries copies of control.
-    pub(crate) fn may_exceed(&self) -> bool {
+    pub(crate) fn may_exceed(&self, now: Instant) -> bool {
         matches!(self.health.state, PathState::Active | PathState::Suspected)
             && self.link.relayed.is_none()
             && !self.sent.is_full()
             && !self.has_queue()
             && self.stands() < self.bulk.congestion.cwnd().saturating_mul(EXCESS)
+            && !self.is_overfull(now)
     }
 
     /// Tells whether the path has fallen silent and has fewer bytes than `limit` under way.

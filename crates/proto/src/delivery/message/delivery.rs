@@ -71,7 +71,8 @@ impl Delivery for Messages {
         // and drips into silence: what gets through first ends it, and a stalled radio keeps it
         // all.
         let now_and_then = self.divider.bytes() <= AT_ONCE;
-        let may_exceed = path.may_exceed() && (now_and_then || path.may_drip(now, AT_ONCE as u64));
+        let may_exceed =
+            path.may_exceed(now) && (now_and_then || path.may_drip(now, AT_ONCE as u64));
         if !has_budget && !may_exceed {
             return;
         }
