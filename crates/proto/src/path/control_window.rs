@@ -535,7 +535,7 @@ mod tests {
         }
         let now = now + RTT * 40;
         assert!(path.slow_rate(now).is_some() && path.may_exceed(now));
-        (0..4).for_each(|_| drop(send(&mut path, now, MESSAGE)));
+        (0..4).for_each(|_| _ = send(&mut path, now, MESSAGE));
         assert!(!path.has_queue() && !path.may_exceed(now), "it has not shown the queue yet");
     }
 

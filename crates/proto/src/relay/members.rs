@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use units::{Duration, Instant};
 
-use super::frame::{self, Asked, Body, Header, Hop, NodeName, Numbers};
+use super::frame::{self, Asked, Body, Header, Hop, NodeName, Numbers, Said};
 use super::keys::{self, Boot, GroupKey};
 use crate::crypto::{Entropy, MacKey};
 use crate::endpoint::TokenBucket;
@@ -227,34 +227,9 @@ impl Members {
             Hop::Radio if sender.number == 0 => return Err(Refusal::Misdirected),
             Hop::Wire | Hop::Radio => {}
         }
+        let header = self.authenticate(&said, bytes)?;
+        let (boot, counter) = (header.boot, header.counter);
         let is_known = self.members.contains_key(&sender);
-        let member = self.members.get(&sender);
-        let proved = member.and_then(|member| member.proved.as_ref());
-        let proved = proved.filter(|proved| said.is_of(proved.boot));
-        let header = match (said.numbers, proved) {
-            (Numbers::Whole { boot, counter }, _) => said.complete(boot, counter),
-            (Numbers::Low { .. }, Some(proved)) => said.complete(proved.boot, proved.seen.next()),
-            // Too little is told to ask it: what the node says of itself will be.
-            (Numbers::Low { .. }, None) => {
-                let mut former = member.into_iter().flat_map(|member| &member.former);
-                let is_former = former.any(|boot| said.is_of(*boot));
-                return Err(if is_former { Refusal::EarlierBoot } else { Refusal::Unproved });
-            }
-        };
-        let Header { boot, counter, .. } = header;
-        let is_genuine = match proved {
-            Some(proved) => keys::is_genuine(&proved.key, counter, bytes),
-            None => {
-                let candidates = member.map_or(&[][..], |member| &member.candidates);
-                match candidates.iter().find(|candidate| candidate.boot == boot) {
-                    Some(candidate) => keys::is_genuine(&candidate.key, counter, bytes),
-                    None => keys::is_genuine(&self.group.of(sender, boot), counter, bytes),
-                }
-            }
-        };
-        if !is_genuine {
-            return Err(Refusal::BadCode);
-        }
         if !is_known && self.members.len() >= limits::RELAY_MEMBERS {
             return Err(Refusal::BeyondBound);
         }
@@ -288,6 +263,35 @@ impl Members {
         }
         member.heard_at[hop as usize] = Some(now);
         Ok(Some(Taken { header, body }))
+    }
+
+    /// Returns the header of a frame in full, if its code shows who wrote it.
+    fn authenticate(&self, said: &Said, bytes: &[u8]) -> Result<Header, Refusal> {
+        let member = self.members.get(&said.sender);
+        let proved = member.and_then(|member| member.proved.as_ref());
+        let proved = proved.filter(|proved| said.is_of(proved.boot));
+        let header = match (said.numbers, proved) {
+            (Numbers::Whole { boot, counter }, _) => said.complete(boot, counter),
+            (Numbers::Low { .. }, Some(proved)) => said.complete(proved.boot, proved.seen.next()),
+            // Too little is told to ask it: what the node says of itself will be.
+            (Numbers::Low { .. }, None) => {
+                let mut former = member.into_iter().flat_map(|member| &member.former);
+                let is_former = former.any(|boot| said.is_of(*boot));
+                return Err(if is_former { Refusal::EarlierBoot } else { Refusal::Unproved });
+            }
+        };
+        let Header { boot, counter, .. } = header;
+        let is_genuine = match proved {
+            Some(proved) => keys::is_genuine(&proved.key, counter, bytes),
+            None => {
+                let candidates = member.map_or(&[][..], |member| &member.candidates);
+                match candidates.iter().find(|candidate| candidate.boot == boot) {
+                    Some(candidate) => keys::is_genuine(&candidate.key, counter, bytes),
+                    None => keys::is_genuine(&self.group.of(header.sender, boot), counter, bytes),
+                }
+            }
+        };
+        if is_genuine { Ok(header) } else { Err(Refusal::BadCode) }
     }
 
     /// Asks a boot whether it lives.
