@@ -82,7 +82,7 @@ section! {
     /// Why frames of relays were not taken.
     RelayRefusedReport of refused: Refusals;
 
-    /// Could not be parsed, or say what no node says.
+    /// Could not be parsed, say what no node says, or are of another version of Fulmar.
     malformed: u64, Counter("frames"), refused.of(Refusal::Malformed);
     /// Are under another key: forged, damaged, or of another group.
     bad_code: u64, Counter("frames"), refused.of(Refusal::BadCode);
@@ -220,7 +220,7 @@ impl RelayReport {
     fn refused_words(&self) -> String {
         let refused = &self.refused;
         counts(&[
-            (refused.malformed, "malformed"),
+            (refused.malformed, "malformed, or of another version"),
             (refused.bad_code, "under another key"),
             (refused.replayed, "replayed"),
             (refused.earlier_boot, "of an earlier start"),

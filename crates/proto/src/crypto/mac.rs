@@ -40,7 +40,7 @@ impl MacKey {
         self.mac(parts).verify_slice(code).is_ok()
     }
 
-    /// Checks the first bytes of a code, in constant time: each forgery passes once in 2⁶⁴.
+    /// Checks the first bytes of a code, in constant time: a forgery passes with a chance of 2⁻⁶⁴.
     pub(crate) fn verify_start(&self, parts: &[&[u8]], start: &[u8; 8]) -> bool {
         self.mac(parts).verify_truncated_left(start).is_ok()
     }
