@@ -73,17 +73,27 @@ pub(crate) fn ratio_of_means(pairs: &[(f64, f64)]) -> Option<f64> {
 /// Returns between which values [`ratio_of_means`] lies with 95 % confidence: what it is when pairs
 /// are drawn anew from those at hand (bootstrap). None below six pairs.
 pub(crate) fn ratio_of_means_interval(pairs: &[(f64, f64)]) -> Option<(f64, f64)> {
+    drawn_interval(pairs, pairs.len(), ratio_of_means)
+}
+
+/// Returns between which values a figure of so many pairs lies in 95 of 100 cases, where they are
+/// drawn from those at hand (bootstrap). None below six pairs.
+pub(crate) fn drawn_interval(
+    pairs: &[(f64, f64)],
+    count: usize,
+    figure: impl Fn(&[(f64, f64)]) -> Option<f64>,
+) -> Option<(f64, f64)> {
     if pairs.len() < 6 {
         return None;
     }
     // Always the same stream: the same sample has the same interval.
     let mut rng = units::Rng::stream(0, "bootstrap");
     let mut drawn = || -> Vec<(f64, f64)> {
-        pairs.iter().map(|_| pairs[rng.below(pairs.len() as u64) as usize]).collect()
+        (0..count).map(|_| pairs[rng.below(pairs.len() as u64) as usize]).collect()
     };
-    let mut ratios: Vec<f64> = (0..RESAMPLES).filter_map(|_| ratio_of_means(&drawn())).collect();
-    ratios.sort_by(f64::total_cmp);
-    Some((percentile(&ratios, TAIL)?, percentile(&ratios, 1.0 - TAIL)?))
+    let mut figures: Vec<f64> = (0..RESAMPLES).filter_map(|_| figure(&drawn())).collect();
+    figures.sort_by(f64::total_cmp);
+    Some((percentile(&figures, TAIL)?, percentile(&figures, 1.0 - TAIL)?))
 }
 
 /// Returns between which values the ratio of the sums of pairs lies, each bound with 99 %

@@ -8,7 +8,7 @@
 use std::process::Command;
 
 /// Scenes that are cheap, and each of which something else would move.
-const SCENES: &str = "thin,crowded,blackout,failover,lossy,live,jumps,falls,falls-live,messages,messages-bursts,relays";
+const SCENES: &str = "thin,crowded,blackout,failover,lossy,live,jumps,reordering,backup,falls,falls-live,messages,messages-bursts,messages-turns,relays";
 
 #[test]
 fn committed_card_is_that_of_this_code() {

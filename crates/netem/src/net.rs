@@ -8,8 +8,7 @@
 //! ```
 
 use crate::link::{
-    Air, Calendar, Channel, LinkModel, LinkRate, LinkStats, Outage, Region, Sender, StateChange,
-    Verdict,
+    Air, Calendar, Channel, LinkModel, LinkStats, Outage, Region, Sender, StateChange, Verdict,
 };
 use crate::medium::Medium;
 use crate::scenario::{Direction, Radio, Scenario};
@@ -93,8 +92,8 @@ impl Net {
     ///
     /// # Panics
     /// When a link names a group or medium that the scenario does not have, when a link with a
-    /// medium has no constant rate, or when a group's channel changes per packet. Scenarios read
-    /// from TOML never do.
+    /// medium has neither a constant rate nor slots, or when a group's channel changes per packet.
+    /// Scenarios read from TOML never do.
     pub fn calm(scenario: &Scenario, seed: u64) -> Self {
         let builder = Builder { scenario, seed, islands: islands(scenario) };
         let mut ways = Vec::new();
@@ -350,8 +349,7 @@ impl Builder<'_> {
     }
 
     fn medium(&self, name: &str, model: &LinkModel) -> usize {
-        let constant = matches!(model.rate, LinkRate::Constant(_));
-        assert!(constant, "a link on medium {name} needs a constant rate");
+        assert!(model.takes_turns(), "a link on medium {name} needs a constant rate, or slots");
         match self.scenario.media.iter().position(|medium| medium.name == name) {
             Some(index) => index,
             None => panic!("the scenario has no medium {name}"),

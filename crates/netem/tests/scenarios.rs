@@ -288,7 +288,21 @@ fn errors_of_other_tables_name_them_too() {
     assert_eq!(error(same), "s.toml:3: link.l.between: names the same host twice");
     let medium = "[[medium]]\nname = \"m\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n\
         medium = \"m\"\n";
-    assert_eq!(error(medium), "s.toml:6: link.l.medium: a link on a medium needs rate_mbps");
+    assert_eq!(
+        error(medium),
+        "s.toml:6: link.l.medium: a link on a medium needs rate_mbps, or slots"
+    );
+    let rated = format!("{medium}rate_mbps = 1\n");
+    let ack = rated.replacen("name = \"m\"\n", "name = \"m\"\nack_ms = 0.3\n", 1);
+    let told = error(&ack);
+    assert!(told.contains("link.l.medium: has ack_ms, which is for links with slots"), "{told}");
+    let slots = "[[link]]\nname = \"s\"\nbetween = [\"a\", \"b\"]\nmedium = \"m\"\n\
+        [link.slots]\nslot_ms = 10\n";
+    let told = error(&format!("{rated}{slots}"));
+    assert!(
+        told.contains("link.s.medium: has links with rate_mbps and links with slots"),
+        "{told}"
+    );
     let group = "[[group]]\nname = \"g\"\n[group.burst_loss]\nto_bad = 0.1\nto_good = 0.1\n";
     let group = error(group);
     assert!(group.starts_with("s.toml:3: group.g.burst_loss: needs good_ms and bad_ms\n"));

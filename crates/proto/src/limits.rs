@@ -2,7 +2,7 @@
 
 use units::Duration;
 
-/// Sessions that one endpoint keeps.
+/// Sessions that one endpoint keeps, and handshakes of which each may become one.
 pub(crate) const SESSIONS: usize = 1_024;
 /// Bytes that each session may hold whatever the others do: control that waits, and messages of
 /// some 100 kB.
@@ -28,7 +28,7 @@ pub(crate) const NOTE_BYTES: usize = 64;
 /// beyond has a copy on every path.
 pub(crate) const TARGETS: usize = 8;
 /// Messages under one target whose fate is open: two seconds of 2,000 a second.
-pub(crate) const FLIGHTS: usize = 4_096;
+pub(crate) const FLIGHTS: usize = CONTROL_MESSAGES;
 /// Copies of one message that are followed one by one, and copies on one path whose answers are
 /// awaited.
 pub(crate) const COPIES_FOLLOWED: usize = 32;
@@ -52,18 +52,18 @@ pub(crate) const HELD_MESSAGES: usize = 1_024;
 /// The largest number of a control message: what a list of such numbers can hold. At a million a
 /// second a session gets there after nine years.
 pub(crate) const LAST_CONTROL_NUMBER: u64 = (1 << 48) - 1;
-/// Control messages that the receiver lists as not passed on until the sender knows.
-pub(crate) const DROPPED_MESSAGES: usize = 1_024;
+/// Those that it lists as not passed on until the sender knows: as many.
+pub(crate) const DROPPED_MESSAGES: usize = HELD_MESSAGES;
 /// Session-wide control numbers that the receiver remembers for removing duplicates.
 pub(crate) const CONTROL_WINDOW: u64 = 16_384;
-/// Bytes of bulk that wait for a path.
+/// Bytes of bulk of one kind that wait: here, of datagrams that wait for a path.
 pub(crate) const BULK_BYTES: usize = 4 << 20;
 /// Packets that the resequencer holds.
 pub(crate) const RESEQUENCED: usize = 4_096;
-/// Flows of the tunnel's TCP that take turns, of one session.
-pub(crate) const TUNNEL_FLOWS: usize = 1_024;
+/// Flows of the tunnel's TCP that take turns, of one session: each is a domain of order too.
+pub(crate) const TUNNEL_FLOWS: usize = LANES;
 /// Bytes of the tunnel's TCP that wait to be numbered.
-pub(crate) const TUNNEL_QUEUE_BYTES: usize = 4 << 20;
+pub(crate) const TUNNEL_QUEUE_BYTES: usize = BULK_BYTES;
 /// Symbols from the oldest that has not arrived to the newest, at the sender; the receiver holds no
 /// more.
 pub(crate) const TUNNEL_SYMBOLS: usize = if cfg!(fuzzing) { 64 } else { 8_192 };
@@ -109,73 +109,70 @@ pub(crate) const REKEY_AFTER: Duration = Duration::from_secs(120);
 pub(crate) const REKEY_AFTER_DATAGRAMS: u64 = 1 << 26;
 /// Datagrams that one key may seal at all: AES-GCM with packets below 2¹¹ bytes [RFC 9001 §B.1].
 pub(crate) const SEALED_PER_EPOCH: u64 = 1 << 28;
-/// How long keys still open after others took over: ten times the slowest satellite's round trip.
+/// How long keys are kept beside those in use, ten times the slowest satellite's round trip: old
+/// ones after others took over, and those of a handshake until the initiator's first datagram. The
+/// message of a handshake is made anew at half this age, which is still beyond any round trip.
 pub(crate) const OLD_KEYS_KEPT: Duration = Duration::from_secs(30);
-/// Life of the secret behind cookies and challenges; the one before it still counts.
-pub(crate) const COOKIE_SECRET_AGE: Duration = Duration::from_secs(120);
+/// Life of the secret behind cookies and challenges, as of keys; the one before it still counts.
+pub(crate) const COOKIE_SECRET_AGE: Duration = REKEY_AFTER;
 /// Age at which keys open nothing any more where no handshake has come through: three minutes of
 /// tries after the two of [`REKEY_AFTER`], one a second on each path. Far below the 35 minutes from
 /// which on the age of a message, which travels as 32 bits of µs, would look young.
 pub(crate) const KEYS_OPEN_FOR: Duration = Duration::from_secs(5 * 60);
 /// Keys under which nothing came in for this long, while something did under those before them, are
 /// not the peer's.
-pub(crate) const KEYS_UNHEARD: Duration = Duration::from_secs(1);
+pub(crate) const KEYS_UNHEARD: Duration = LONGEST_SIGN_OF_LIFE;
 /// Bytes of telemetry that wait for a path: a second of a fast autopilot.
 pub(crate) const TELEMETRY_BYTES: usize = 256 << 10;
 /// An initiator that heard nothing for this long asks for keys anew: the peer may have restarted.
+/// It takes others' word for that as seldom, since anybody who sees its datagrams can give it.
 pub(crate) const SILENCE: Duration = Duration::from_secs(3);
-/// The same where every path is suspected.
-pub(crate) const SILENCE_WITHOUT_PATH: Duration = Duration::from_millis(100);
-/// An initiator that was turned away, since another one holds its key, asks again after this.
-pub(crate) const TURNED_AWAY: Duration = Duration::from_secs(2);
+/// A path that was silent for longer is not in a burst of losses but gone. Bursts are long where
+/// they last for a number of packets and few are sent, as on a way back that carries answers alone.
+pub(crate) const LONGEST_BURST: Duration = SILENCE;
+/// How long a sign of life is waited for at first, beyond most round trips: then an Initiation, a
+/// challenge or a probe of a silent path is sent again, and keys are asked for anew where every
+/// path is suspected. A session of which another one wants the key has two round trips besides,
+/// until it counts as gone.
+pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_millis(100);
+/// … and the longest: a link that comes back is found within a second.
+pub(crate) const LONGEST_SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// An initiator that was turned away, since another one holds its key, asks again after this: twice
+/// what that one may take to show that it lives.
+pub(crate) const TURNED_AWAY: Duration = LONGEST_SIGN_OF_LIFE.saturating_mul(2);
 /// That another one comes with a peer's key is said again after this.
 pub(crate) const CONTESTED_AGAIN: Duration = Duration::from_secs(60);
-/// Once a session was asked for a sign of life, this and two round trips pass until it counts as
-/// gone, and its key as another's …
-pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_millis(100);
-/// … but no more than this.
-pub(crate) const LONGEST_SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// Datagrams that are held meanwhile, of all new sessions.
-pub(crate) const HELD_DATAGRAMS: usize = 256;
-/// Handshakes of one peer that may cost Diffie–Hellmans, per second: 0.3 ms each.
+/// What may be sent per byte received to an address that has not proved itself [RFC 9000 §8.1], and
+/// unasked to one that has by a handshake alone.
+pub(crate) const AMPLIFICATION: u64 = 3;
+/// Handshakes of one peer that may cost Diffie–Hellmans, per second: 0.3 ms each. Those of two
+/// seconds may come at once.
 pub(crate) const HANDSHAKES_PER_SECOND_PEER: u32 = 20;
-/// The same, at once.
-pub(crate) const HANDSHAKES_BURST_PEER: u32 = 40;
 /// Peers whose codes are tried one after the other: they cost what a Diffie–Hellman does.
 pub(crate) const CODES_TRIED: usize = 200;
-/// Strangers that are told that they are, per second: for people who look for a mistake.
+/// Strangers that are told that they are, per second and at once: for people who look for a
+/// mistake.
 pub(crate) const REFUSALS_PER_SECOND: u32 = 20;
-/// The same, at once.
-pub(crate) const REFUSALS_BURST: u32 = 20;
 /// Data datagrams of indices that nobody has which are answered, per second: after a restart each
 /// drone needs one answer, and a fleet is told within a second.
 pub(crate) const UNKNOWNS_PER_SECOND: u32 = 200;
 /// The same, at once.
 pub(crate) const UNKNOWNS_BURST: u32 = 64;
-/// A session listens to such an answer once in this time: anybody who sees its datagrams can make
-/// one.
-pub(crate) const UNKNOWN_AGAIN: Duration = Duration::from_secs(3);
-/// Handshakes that wait for the initiator's first datagram.
-pub(crate) const WAITING_HANDSHAKES: usize = 1_024;
-/// The same, of one peer: its tries overlap by at most two, a restart adds one.
+/// Handshakes of one peer that wait for its first datagram: its tries overlap by at most two, a
+/// restart adds one.
 pub(crate) const WAITING_HANDSHAKES_PEER: usize = 4;
-/// Age at which the message of a handshake is made anew: beyond any round trip, and half as long as
-/// the responder lets its keys wait.
-pub(crate) const HANDSHAKE_AGE: Duration = Duration::from_secs(15);
-/// How long a handshake waits for the initiator's first datagram.
-pub(crate) const WAITING_HANDSHAKE_AGE: Duration = Duration::from_secs(30);
 /// Initiations of one peer that are remembered against replay.
 pub(crate) const SEEN_HANDSHAKES_PEER: usize = 64;
-/// Answers of the endpoint itself that wait for the driver; more are dropped.
-pub(crate) const ANSWERS: usize = 256;
+/// Datagrams of no session that wait, of each kind; more are dropped: Initiations for their turn
+/// (20 ms of strangers), answers of the endpoint itself for the driver, and the first ones of new
+/// sessions while those that hold their key are asked for a sign of life.
+pub(crate) const SESSIONLESS: usize = 256;
 /// Bytes of one session's datagrams that wait for their turn at the processor: what a socket may
 /// hold.
 pub(crate) const WAITING_BYTES: usize = 1 << 20;
 /// The same of all sessions together. A session may have no more waiting than is left of it, so
 /// that those which flood come to hold the same, and others still find room.
 pub(crate) const ALL_WAITING_BYTES: usize = 64 << 20;
-/// Initiations that wait for theirs: 20 ms of strangers.
-pub(crate) const WAITING_INITIATIONS: usize = 256;
 /// What waited longer for its turn was served late: a fifth of what is lost to control as a miss.
 pub(crate) const SERVED_LATE: Duration = Duration::from_millis(20);
 /// Sessions whose timers are handled before sockets are looked at again: a millisecond, where all
@@ -188,11 +185,11 @@ pub(crate) const SYMBOL_BYTES: usize = if cfg!(fuzzing) { 144 } else { 1_144 };
 /// Bytes of the largest message of message delivery.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
 /// Bytes of messages that wait to be divided; one more message is refused.
-pub(crate) const QUEUED_MESSAGE_BYTES: usize = 4 << 20;
+pub(crate) const QUEUED_MESSAGE_BYTES: usize = BULK_BYTES;
 /// Messages that wait to be divided: bounds what tiny ones cost.
 pub(crate) const QUEUED_MESSAGES: usize = 16_384;
-/// Streams of message delivery, of one session and direction.
-pub(crate) const MESSAGE_STREAMS: usize = 1_024;
+/// Streams of message delivery, of one session and direction: these are domains of order too.
+pub(crate) const MESSAGE_STREAMS: usize = LANES;
 /// Symbols that a sender of message delivery keeps until they are decoded: 100 ms at 180 Mbit/s. A
 /// receiver keeps twice as many. Fuzz targets have a shorter window, and shorter symbols: they
 /// begin many sessions.
@@ -209,9 +206,6 @@ pub(crate) const HELD_WINDOW_MESSAGES: usize = 16 * WINDOW_SYMBOLS;
 pub(crate) const MESSAGE_PIECES: usize = WINDOW_SYMBOLS;
 /// Ranges of missing symbols in one feedback frame.
 pub(crate) const MISSING_RANGES: usize = 16;
-/// A path that was silent for longer is not in a burst of losses but gone. Bursts are long where
-/// they last for a number of packets and few are sent, as on a way back that carries answers alone.
-pub(crate) const LONGEST_BURST: Duration = Duration::from_secs(3);
 
 /// Bytes of the headers of IPv4 and UDP around a datagram: links carry those as well.
 pub(crate) const IP_AND_UDP: u64 = 28;
@@ -230,7 +224,7 @@ pub(crate) const RELAY_SMALL: usize = 200;
 /// Generations from the oldest to the newest of a relayed link's source.
 pub(crate) const RELAY_GENERATIONS: u64 = 64;
 /// Generations of a direction that a relay, or the destination, remembers.
-pub(crate) const RELAY_REMEMBERED: u64 = 128;
+pub(crate) const RELAY_REMEMBERED: u64 = 2 * RELAY_GENERATIONS;
 /// Transmitters that a report names.
 pub(crate) const RELAY_HEARD: usize = 16;
 /// Frames of one kind that wait at a node for a hop; more are dropped.

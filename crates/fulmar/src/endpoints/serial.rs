@@ -317,9 +317,17 @@ mod tests {
         let mut now = line.now;
         let mut numbers = 0..=u8::MAX;
         // Fills what the kernel takes of a pseudo-terminal, whose driver does not say how much it
-        // holds.
-        while line.port.waiting.bytes() == 0 {
-            line.port.deliver(now, &passed(now, Class::Control, &heartbeat(0)));
+        // holds, and makes room once more when the kernel has time to bring it to the other end:
+        // full is what has taken nothing at a hundred looks.
+        let mut looks_in_vain = 0;
+        while looks_in_vain < 100 {
+            while line.port.waiting.bytes() == 0 {
+                line.port.deliver(now, &passed(now, Class::Control, &heartbeat(0)));
+                looks_in_vain = 0;
+            }
+            std::thread::sleep(Duration::from_millis(1).into());
+            line.port.flush(now);
+            looks_in_vain += 1;
         }
         for number in numbers.by_ref() {
             now += Duration::from_millis(350);

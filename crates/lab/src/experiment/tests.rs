@@ -26,8 +26,8 @@ const SMALLEST: [&str; 16] = [
     "flowcode-recorded --sim --cc reno --windows worst:1 --seconds 20 --schemes tcp_lrr",
     "failover --sim --schemes min_rtt --deaths 1",
     "lifetime --sim --schemes min_rtt --messages 20",
-    "asran-instability --sim --seconds 5",
-    "asran-traffic --sim --seconds 5",
+    "asran-instability --sim --seconds 5 --repetitions 1 --schemes udp,cubic",
+    "asran-traffic --sim --seconds 5 --repetitions 1 --schemes udp,asran_jump --heavy-flows 2",
     "lrt-tcp --sim --schemes lrt --messages 20 --loss 0.1",
     "lrt-block --sim --schemes block_rlnc --messages 20",
 ];

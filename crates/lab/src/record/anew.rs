@@ -17,8 +17,8 @@ use crate::whole_file;
 /// Characters of a date without the time of day.
 const DATE: usize = 10;
 
-/// Writes figures into a file, with the date and what made them. `records` are the files that this
-/// report writes: changes of those are no changes of what made the figures.
+/// Writes figures into a file, with the date and what made them, the commit (`checked_out`) among
+/// it.
 ///
 /// # Errors
 /// Names the file, and what cannot be done with it.
@@ -26,7 +26,7 @@ pub(super) fn record_anew(
     file: &Path,
     outcome: &Outcome,
     rows: &[Row],
-    records: &[PathBuf],
+    commit: Option<&str>,
 ) -> Result<(), String> {
     let named = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
     let text = fs::read_to_string(file).map_err(|error| named(&error))?;
@@ -46,7 +46,7 @@ pub(super) fn record_anew(
     let mut made = InlineTable::new();
     let code = outcome.versions["code"].as_str().unwrap_or_default();
     made.insert("date", today().into());
-    if let Some(commit) = commit(file, records) {
+    if let Some(commit) = commit {
         made.insert("commit", commit.into());
     }
     made.insert("code", code.into());
@@ -66,15 +66,9 @@ pub(super) fn record_anew(
     whole_file::write(file, document.to_string().as_bytes())
 }
 
-/// Returns the day, by the clock of this machine.
-fn today() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    date::utc(now.as_secs()).chars().take(DATE).collect()
-}
-
 /// Returns the commit that a file's folder has checked out, with a `+` where tracked files other
-/// than the records differ from it; none where that is no repository.
-fn commit(file: &Path, records: &[PathBuf]) -> Option<String> {
+/// than `records`, which this report writes, differ from it; none where that is no repository.
+pub(super) fn checked_out(file: &Path, records: &[PathBuf]) -> Option<String> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let git = |words: &[&str]| {
         let mut git = Command::new("git");
@@ -87,6 +81,12 @@ fn commit(file: &Path, records: &[PathBuf]) -> Option<String> {
     let records: Vec<PathBuf> = records.iter().flat_map(|path| path.canonicalize()).collect();
     let is_record = |path: &str| records.iter().any(|record| record.ends_with(path));
     Some(if changed.lines().all(is_record) { commit } else { commit + "+" })
+}
+
+/// Returns the day, by the clock of this machine.
+fn today() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    date::utc(now.as_secs()).chars().take(DATE).collect()
 }
 
 #[cfg(test)]
@@ -122,7 +122,8 @@ mod tests {
         };
         let anew = || {
             let rows = Record::read(&record).expect("sound").rows(&outcome, false);
-            record_anew(&record, &outcome, &rows, std::slice::from_ref(&record)).expect("written");
+            let commit = checked_out(&record, std::slice::from_ref(&record));
+            record_anew(&record, &outcome, &rows, commit.as_deref()).expect("written");
             let read = Record::read(&record).expect("still sound");
             (read.figure[0].ours, read.recorded.expect("it says what made it"))
         };

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::anew::record_anew;
+use super::anew::{checked_out, record_anew};
 use super::kept::Kept;
 use super::progress::{Progress, TOLD_EVERY};
 use super::shown::{self, Sum};
@@ -28,6 +28,8 @@ pub(super) struct File {
     pub(super) play: Play,
     /// Whether a part is run, whose figures are not those of the file.
     pub(super) is_part: bool,
+    /// What was checked out when the report began, where it writes what comes.
+    commit: Option<String>,
 }
 
 /// What became of a file.
@@ -89,7 +91,8 @@ fn open(args: &ReportArgs) -> Result<Vec<File>, String> {
         let play = record.play(path, args.quick);
         let play = play.map_err(|why| format!("{}: {why}", path.display()))?;
         let is_part = record.is_part(args.quick);
-        files.push(File { path: path.clone(), record, play, is_part });
+        let commit = if args.record { checked_out(path, &args.files) } else { None };
+        files.push(File { path: path.clone(), record, play, is_part, commit });
     }
     if files.is_empty() {
         return Err(
@@ -260,7 +263,7 @@ impl All<'_> {
         if let (true, Came::Out(outcome)) = (self.args.record, &came) {
             let rows = file.record.rows(outcome, file.is_part);
             if shown::is_valid(outcome, &rows) {
-                record_anew(&file.path, outcome, &rows, &self.args.files)?;
+                record_anew(&file.path, outcome, &rows, file.commit.as_deref())?;
             }
         }
         self.came[number] = Some(came);

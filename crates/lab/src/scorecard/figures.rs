@@ -79,6 +79,9 @@ pub(super) const VIDEO: Figure = Figure {
     hair: (0.3, 0.0),
     ..Figure::percent("video_pct")
 };
+/// Datagrams of another program that were lost, or came later than it can use them.
+pub(super) const BULK_MISSED: Figure =
+    Figure { parts: &["streams.bulk.miss_share"], ..Figure::percent("bulk_missed_pct") };
 /// What entered the links, both ways.
 pub(super) const WIRE: Figure = Figure {
     parts: &["wire_bytes"],
@@ -143,6 +146,12 @@ pub(super) const JAIN: Figure = Figure {
     hair: (0.02, 0.0),
     ..Figure::bare("jain")
 };
+/// A request and its answer, or a connection's beginning and 1 kB over it: one in twenty takes
+/// longer, beside the flow and without it.
+pub(super) const REQUEST: Figure =
+    Figure { parts: &["request_p95_ms"], ..Figure::ms("request_p95_ms") };
+pub(super) const REQUEST_ALONE: Figure =
+    Figure { parts: &["request_alone_p95_ms"], ..Figure::ms("request_alone_p95_ms") };
 /// What a plain TCP flow got that shared the first link.
 pub(super) const OUTSIDE: Figure =
     Figure { parts: &["outside_mbps"], ..Figure { name: "outside_mbps", ..GOODPUT } };
@@ -156,6 +165,13 @@ pub(super) const SENT_BYTES: Figure = Figure {
     hair: (0.0, 0.01),
     ..Figure::bare("sent_to_payload")
 };
+/// The same as a stream of a file.
+pub(super) const STREAM_P99: Figure =
+    Figure { parts: &["streams.messages.p99_ms"], ..Figure::delay("p99_ms") };
+pub(super) const STREAM_MOST: Figure =
+    Figure { parts: &["streams.messages.max_ms"], ..Figure::delay("max_ms") };
+pub(super) const STREAM_MISSED: Figure =
+    Figure { parts: &["streams.messages.miss_share"], ..Figure::percent("missed_pct") };
 pub(super) const RETURNED: Figure = Figure {
     parts: &["returned_per_message"],
     digits: 4,

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use crate::experiment::file::Inputs;
 
 use super::figures::{
-    BOTH_GAP, BOTH_LIVE_AGE, BOTH_MISSED, BOTH_P99, COPIES, DATA_GAP, DOWN_VIDEO, EACH_MISSED,
-    EFFICIENCY, FLOW_GAP, Figure, GAP, GOODPUT, JAIN, LIVE_AGE, LIVE_AGE_FALL, MESSAGE_P99,
-    MESSAGE_P999, MISSED, OUTSIDE, OVERHEAD, P99, PING, RETURNED, SENT_BYTES, STALE, TARGET_MISSED,
-    VIDEO, WIRE,
+    BOTH_GAP, BOTH_LIVE_AGE, BOTH_MISSED, BOTH_P99, BULK_MISSED, COPIES, DATA_GAP, DOWN_VIDEO,
+    EACH_MISSED, EFFICIENCY, FLOW_GAP, Figure, GAP, GOODPUT, JAIN, LIVE_AGE, LIVE_AGE_FALL,
+    MESSAGE_P99, MESSAGE_P999, MISSED, OUTSIDE, OVERHEAD, P99, PING, REQUEST, REQUEST_ALONE,
+    RETURNED, SENT_BYTES, STALE, STREAM_MISSED, STREAM_MOST, STREAM_P99, TARGET_MISSED, VIDEO,
+    WIRE,
 };
 
 /// One scene.
@@ -83,7 +84,14 @@ const WITH_VIDEO: &[&Figure] = &[&EACH_MISSED, &GAP, &P99, &VIDEO, &WIRE];
 const WITH_BOTH: &[&Figure] = &[&EACH_MISSED, &GAP, &P99, &LIVE_AGE, &VIDEO, &WIRE];
 const OF_RECORDED: &[&Figure] =
     &[&BOTH_MISSED, &BOTH_GAP, &BOTH_P99, &BOTH_LIVE_AGE, &DOWN_VIDEO, &WIRE];
-const OF_TCP: &[&Figure] = &[&GOODPUT, &FLOW_GAP, &PING, &JAIN, &OVERHEAD];
+const OF_TCP: &[&Figure] =
+    &[&GOODPUT, &FLOW_GAP, &PING, &REQUEST, &REQUEST_ALONE, &JAIN, &OVERHEAD];
+
+/// Links that are dead for two fifths of the time.
+const TWO_FIFTHS: &[(&str, f64)] =
+    &[("link.a.burst_loss.good_ms", 60.0), ("link.b.burst_loss.good_ms", 60.0)];
+/// Links on which no packet is set aside.
+const NONE_LATE: &[(&str, f64)] = &[("link.a.reorder", 0.0), ("link.b.reorder", 0.0)];
 
 const PLAIN: Scene = Scene {
     name: "",
@@ -115,11 +123,12 @@ pub(super) const ALL: &[Scene] = &[
     },
     Scene {
         name: "failover",
-        about: "the faster link dies, stalls or becomes slow, 30 times; control beside 1 Mbit/s",
+        about: "the faster link dies, stalls or becomes slow, 30 times; control beside 1 Mbit/s, the other a backup or not",
         what: What::Run("failover --deaths 30 --faults dies,stalls,slows"),
+        schemes: "fulmar,fulmar_backup,redundant,min_rtt,udp",
         by: &["fault"],
         figures: &[&MISSED, &GAP, &P99, &DATA_GAP, &WIRE],
-        seconds: 1.2,
+        seconds: 1.5,
         ..PLAIN
     },
     Scene {
@@ -132,6 +141,97 @@ pub(super) const ALL: &[Scene] = &[
             points: &[(ONLY_POINT, &[])],
         }),
         seconds: 0.7,
+        ..PLAIN
+    },
+    Scene {
+        name: "bursts",
+        about: "links that lose everything for 40 ms, again and again; control and video, or datagrams of another program",
+        what: What::File(File {
+            name: "bursts.toml",
+            text: include_str!("../../experiments/bursts.toml"),
+            beside: &[],
+            points: &[
+                ("fifth", &[]),
+                ("two-fifths", TWO_FIFTHS),
+                (
+                    "two-fifths-far",
+                    &[
+                        TWO_FIFTHS[0],
+                        TWO_FIFTHS[1],
+                        ("link.a.delay_ms", 70.0),
+                        ("link.b.delay_ms", 90.0),
+                    ],
+                ),
+                ("bulk", &[("stream.video.mbps", 0.0), ("stream.bulk.rate_hz", 500.0)]),
+            ],
+        }),
+        figures: &[&EACH_MISSED, &GAP, &P99, &VIDEO, &BULK_MISSED, &WIRE],
+        seconds: 4.5,
+        ..PLAIN
+    },
+    Scene {
+        name: "reordering",
+        about: "delays that vary by more than the distance of packets, which overtake each other; control and video",
+        what: What::File(File {
+            name: "reordering.toml",
+            text: include_str!("../../experiments/reordering.toml"),
+            beside: &[],
+            points: &[
+                ("some", &[]),
+                (
+                    "jitter-4ms",
+                    &[
+                        ("link.a.jitter_ms", 4.0),
+                        ("link.b.jitter_ms", 4.0),
+                        NONE_LATE[0],
+                        NONE_LATE[1],
+                    ],
+                ),
+                (
+                    "jitter-8ms",
+                    &[
+                        ("link.a.jitter_ms", 8.0),
+                        ("link.b.jitter_ms", 8.0),
+                        NONE_LATE[0],
+                        NONE_LATE[1],
+                    ],
+                ),
+            ],
+        }),
+        seconds: 3.0,
+        ..PLAIN
+    },
+    Scene {
+        name: "mtu",
+        about: "what is longer than a link takes vanishes, always, or for a while where there is no other; control and video",
+        what: What::File(File {
+            name: "mtu.toml",
+            text: include_str!("../../experiments/mtu.toml"),
+            beside: &[("mtu-slots.txt", include_str!("../../experiments/mtu-slots.txt"))],
+            points: &[
+                ("always", &[("link.a.slot_loss.slot_ms", 1e6)]),
+                ("changes-alone", &[("link.b.loss", 1.0)]),
+            ],
+        }),
+        seconds: 3.4,
+        ..PLAIN
+    },
+    Scene {
+        name: "backup",
+        about: "a backup: silent while the first link works, whatever its answers take, and there when it does not",
+        what: What::File(File {
+            name: "backup.toml",
+            text: include_str!("../../experiments/backup.toml"),
+            beside: &[],
+            points: &[
+                ("calm", &[]),
+                ("jitter", &[("link.wifi.jitter_ms", 8.0)]),
+                ("dies", &[("link.wifi.outage.0.seconds", 1.0)]),
+            ],
+        }),
+        schemes: "fulmar_backup,redundant,min_rtt,udp",
+        figures: WITH_LIVE,
+        seconds: 1.6,
         ..PLAIN
     },
     Scene {
@@ -301,15 +401,43 @@ pub(super) const ALL: &[Scene] = &[
         ..PLAIN
     },
     Scene {
+        name: "messages-turns",
+        about: "the same over two links that fall to a twentieth in turn",
+        what: What::File(File {
+            name: "turns.toml",
+            text: include_str!("../../experiments/turns.toml"),
+            beside: &[],
+            points: &[
+                (ONLY_POINT, &[]),
+                ("lossy", &[("link.a.loss", 0.01), ("link.b.loss", 0.01)]),
+                ("much", &[("stream.messages.rate_hz", 1_000.0)]),
+            ],
+        }),
+        schemes: "fulmar,udp",
+        figures: &[&STREAM_MISSED, &STREAM_P99, &STREAM_MOST, &WIRE],
+        seconds: 1.0,
+        ..PLAIN
+    },
+    Scene {
         name: "tcp",
-        about: "TCP through the tunnel: one flow, two, and beside requests, links that lose, have long delays, or die",
+        about: "TCP through the tunnel: one flow, two, eight, beside requests and short connections; links that lose, have long delays, or die",
         what: What::Run(
-            "bulk-lossy --points lossy,clean,long,one-dies,two,requests --cc cubic --seconds 15",
+            "bulk-lossy --points lossy,clean,long,long-clean,one-dies,two,many,requests,connections --cc cubic --seconds 15",
         ),
         schemes: "fulmar,min_rtt",
         by: &["point"],
         figures: OF_TCP,
-        seconds: 4.5,
+        seconds: 7.0,
+        ..PLAIN
+    },
+    Scene {
+        name: "tcp-thin",
+        about: "the same over links of 128 and 500 kbit/s, with control beside it, and over one of 128",
+        what: What::Run("bulk-lossy --points thin,thin-one --cc cubic --seconds 60"),
+        schemes: "fulmar,min_rtt",
+        by: &["point"],
+        figures: &[&GOODPUT, &BOTH_MISSED, &FLOW_GAP, &PING, &OVERHEAD],
+        seconds: 1.0,
         ..PLAIN
     },
     Scene {

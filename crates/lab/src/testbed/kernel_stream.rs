@@ -22,6 +22,8 @@ use super::links::{Copy, Side};
 
 /// How long a connection may take: several SYN retransmissions.
 const CONNECT: Duration = Duration::from_secs(20);
+/// How long the other end may take to have the connection: its kernel repeats a SYN-ACK for 63 s.
+const ACCEPT: Duration = Duration::from_secs(65);
 /// How long sub-flows may take to be added.
 const JOIN: Duration = Duration::from_secs(30);
 
@@ -47,7 +49,7 @@ pub(crate) fn connect(
         let to = SocketAddr::from((station, port(*stream)));
         let from_drone =
             copy.enter(Side::Drone, || connect_stream(transport, congestion, to, CONNECT.into()))?;
-        let at_station = accept(&listener)?;
+        let at_station = accept(&listener).map_err(|error| format!("accept: {error}"))?;
         for (side, socket) in [(Side::Drone, from_drone), (Side::Station, at_station)] {
             let channel = stream_channel(socket).map_err(|error| error.to_string())?;
             channels.insert((side, *stream), channel);
@@ -95,7 +97,7 @@ pub(crate) fn dial(
         forget()?;
         connect_stream(transport, congestion, to, CONNECT.into())
     })?;
-    let station = accept(&listener)?;
+    let station = accept(&listener).map_err(|error| format!("accept: {error}"))?;
     Ok(Dialled { drone, station, listener })
 }
 
@@ -142,9 +144,22 @@ pub(crate) fn prepare_path_managers(copy: &Copy<'_>) -> Result<(), String> {
         // An announcement that is lost is repeated after this many seconds; the default, 120, is
         // longer than the runs.
         copy.enter(side, || set_parameter("net/mptcp/add_addr_timeout", "1"))?;
+        // Where three SYNs came to nothing it goes on as plain TCP, from Linux 6.12 on for an hour,
+        // unless it is told not to.
+        for (name, value) in
+            [("blackhole_timeout", "0"), ("syn_retrans_before_tcp_fallback", "128")]
+        {
+            let set = || set_parameter(&format!("net/mptcp/{name}"), value);
+            let is_older = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+            copy.enter(side, || {
+                set().or_else(|error| if is_older(&error) { Ok(()) } else { Err(error) })
+            })?;
+        }
         let subflows = (links - 1).to_string();
         let limits = ["limits", "set", "subflows", &subflows, "add_addr_accepted", &subflows];
         ip_mptcp(copy, side, &limits)?;
+        // Of connections that are no more.
+        ip_mptcp(copy, side, &["endpoint", "flush"])?;
     }
     for link in 1..links {
         let address = copy.address(Side::Station, link)?.to_string();
@@ -155,18 +170,37 @@ pub(crate) fn prepare_path_managers(copy: &Copy<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Takes the connection that was made to a listener. Its last packet may be lost, and where all
+/// that ask for it again are as well it never comes.
+///
+/// # Errors
+/// When none comes for as long as a kernel asks, or the program was asked to end.
+pub(super) fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
+    listener.set_nonblocking(true)?;
+    let until = sys::clock::now() + ACCEPT;
+    loop {
+        match listener.accept() {
+            Ok((socket, _)) => {
+                socket.set_nonblocking(false)?;
+                listener.set_nonblocking(false)?;
+                return Ok(socket);
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) if interruption::is_asked() => return Err(io::Error::other("interrupted")),
+            Err(_) if sys::clock::now() > until => {
+                return Err(io::Error::other(format!("no connection within {ACCEPT:?}")));
+            }
+            Err(_) => thread::sleep(Duration::from_millis(5).into()),
+        }
+    }
+}
+
 /// Finds a counter in the kernel's pairs of lines: names, then values.
 pub(crate) fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with(group));
     let (names, values) = (lines.next()?, lines.next()?);
     let place = names.split_whitespace().position(|word| word == name)?;
     values.split_whitespace().nth(place)?.parse().ok()
-}
-
-/// Takes the connection that the drone has made.
-fn accept(listener: &TcpListener) -> Result<TcpStream, String> {
-    let (socket, _) = listener.accept().map_err(|error| format!("accept: {error}"))?;
-    Ok(socket)
 }
 
 /// Runs `ip mptcp` in a side's host.

@@ -322,7 +322,7 @@ mod tests {
     fn copies_do_not_share_their_air() {
         let mut scenario = Blackout::new().expect("the scenario is sound").scenario;
         let name = || "radio".to_owned();
-        scenario.media.push(MediumModel { name: name(), gap: Duration::ZERO });
+        scenario.media.push(MediumModel { name: name(), ..MediumModel::default() });
         let LinkPair { up, down, .. } = &mut scenario.links[1];
         (up.medium, down.medium) = (Some(name()), Some(name()));
         let all = combined(&vec![scenario; 2]).expect("both hosts are there");

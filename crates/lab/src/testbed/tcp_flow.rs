@@ -21,6 +21,7 @@ use units::{Duration, Instant, Rate};
 
 use super::interruption;
 use super::interruption::sleep_until;
+use super::kernel_stream::accept;
 use crate::statistics::mean;
 use emulator::Emulation;
 
@@ -32,13 +33,16 @@ const LEAD: Duration = Duration::from_millis(100);
 /// are on time.
 const CHUNK: usize = 4_096;
 /// The least that a flow with an offered load writes: a segment.
-const OFFER: usize = 1_448;
+pub(crate) const OFFER: usize = 1_448;
 /// Buffers of both ends, bytes: least, at first, most. At a few megabits per second they hold
 /// seconds, so that a thread that gets no processor for a while neither starves the window nor
 /// closes it.
 const BUFFERS: &str = "4096 4194304 8388608";
-/// What the kernel takes of a live source before it can send it, bytes: a few segments.
+/// From how many bytes on that it cannot send so far the kernel begins no new buffer for a live
+/// source; the last buffer it still fills ([`LAST_BUFFER`]).
 const NOT_SENT: &str = "8192";
+/// Segments of a buffer of the kernel's: a GSO packet of 64 KiB.
+pub(crate) const LAST_BUFFER: u64 = 45;
 /// How long after the end of a flow its receiver waits for the end of the sender, whose reset has
 /// to pass the queue and may be lost.
 const LINGER: Duration = Duration::from_secs(2);
@@ -100,7 +104,7 @@ pub(crate) struct FlowRun {
 
 impl Offer {
     /// Returns how many bytes, of all that were made by a time, are too old to be sent.
-    fn given_up(&self, at: Duration) -> u64 {
+    pub(crate) fn given_up(&self, at: Duration) -> u64 {
         self.patience.map_or(0, |patience| self.rate.bytes_in(at.saturating_sub(patience)))
     }
 }
@@ -224,7 +228,7 @@ fn connected(emulation: &Emulation, plan: &FlowPlan) -> io::Result<(TcpStream, T
         }
         connect(Transport::Tcp, congestion, at, CONNECT.into())
     })??;
-    let (receiving, _) = listener.accept()?;
+    let receiving = accept(&listener)?;
     // What is still on its way at the end is of no interest, and would disturb the next flows.
     reset_on_close(&sending)?;
     Ok((sending, receiving))

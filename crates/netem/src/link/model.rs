@@ -53,6 +53,11 @@ impl LinkModel {
         }
     }
 
+    /// Returns true when the transmitter can share a medium with others.
+    pub(crate) fn takes_turns(&self) -> bool {
+        matches!(self.rate, LinkRate::Constant(_) | LinkRate::Slots(_))
+    }
+
     /// Returns true when the transmitter works slot by slot.
     pub(crate) fn has_slot_clock(&self) -> bool {
         matches!(self.rate, LinkRate::Slots(_))

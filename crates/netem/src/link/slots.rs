@@ -6,6 +6,8 @@
 //! large    from the first edge at which the transmitter is free to the next one; with retries
 //!          to the end of the first slot with a 1, at most 1 + retries slots
 //!          to which back-off adds whole slots, as soon as it has added up to one
+//! medium   what small packets and link-layer acknowledgements take of it, large ones wait for,
+//!          in whole slots as well
 //! small    at once, and past what waits: takes no slot
 //! region   small packets pass where any clocked link of the hosts that links join is connected
 //! ```
@@ -19,10 +21,11 @@
 //! 3. Before a repeat the paper's radios draw a back-off; here it is the mean of that draw, the
 //!    same each time, and counts in whole slots: what is left of one when a packet is through, or
 //!    given up, is not waited for. First tries wait as long as in the recording.
-//! 4. Radios do not contend: each link has slots of its own, none waits for another, and frames
-//!    collide only where they did when the recording was made. Small packets, TCP's
-//!    acknowledgements among them, take none of the air. A frame that was heard is known to be:
-//!    no link-layer acknowledgement is lost.
+//! 4. Without a medium radios do not contend: each link has slots of its own, none waits for
+//!    another, frames collide only where they did when the recording was made, and small packets,
+//!    TCP's acknowledgements among them, take none of the air. On a medium they take it, and
+//!    collisions are a mean, a part of its gap; small packets leave at once there too. A frame that
+//!    was heard is known to be: no link-layer acknowledgement is lost.
 
 use super::model::{LinkModel, LinkRate, SlotClock, SlotLoss};
 use super::outage::Calendar;
@@ -40,6 +43,8 @@ pub(super) struct Turn {
     pub(super) slot: Instant,
     /// When that one ends.
     pub(super) end: Instant,
+    /// How often it is sent.
+    pub(super) tries: u64,
 }
 
 /// The slots of one transmitter.
@@ -72,10 +77,15 @@ impl Clock {
         len as u64 <= self.model.small_bytes
     }
 
+    /// Returns how long one slot is.
+    pub(super) fn slot(&self) -> Duration {
+        self.model.slot
+    }
+
     /// Finds the slots of a large packet whose transmitter is free at `from`.
     pub(super) fn turn(&self, from: Instant, holds: &Calendar) -> Turn {
         let start = self.edge(from, holds);
-        let (mut slot, mut waits) = (start, Duration::ZERO);
+        let (mut slot, mut waits, mut tries) = (start, Duration::ZERO, 1);
         for repeat in 1..=self.retries {
             if slot == NEVER || self.passes(slot) {
                 break;
@@ -86,8 +96,9 @@ impl Clock {
                 (waits, next) = (waits - self.model.slot, next + self.model.slot);
             }
             slot = self.edge(next, holds);
+            tries += 1;
         }
-        Turn { start, slot, end: slot + self.model.slot }
+        Turn { start, slot, end: slot + self.model.slot, tries }
     }
 
     /// Returns how much longer a transmitter waits before a repeat than before a first try, which

@@ -33,11 +33,15 @@ pub(crate) struct Transmission {
     pub(crate) aside: bool,
     /// What is left of the last opportunity that it used.
     rest: Rest,
+    /// What it takes of a medium beside slots, and what it waited for of what others took.
+    takes: Duration,
+    pays: Duration,
 }
 
 impl Transmission {
     fn new(start: Instant, end: Instant, rest: Rest) -> Self {
-        Self { start, end, slot: end, aside: false, rest }
+        let (takes, pays) = (Duration::ZERO, Duration::ZERO);
+        Self { start, end, slot: end, aside: false, rest, takes, pays }
     }
 }
 
@@ -91,7 +95,7 @@ impl Transmitter {
         medium: Option<&Medium>,
     ) -> Transmission {
         if let Some(clock) = &self.clock {
-            return self.by_clock(clock, at, len, holds);
+            return self.by_clock(clock, at, len, holds, medium);
         }
         let from = holds.first_free(at.max(self.free_at));
         let rest = self.rest;
@@ -114,13 +118,26 @@ impl Transmitter {
         }
     }
 
-    fn by_clock(&self, clock: &Clock, at: Instant, len: usize, holds: &Calendar) -> Transmission {
+    fn by_clock(
+        &self,
+        clock: &Clock,
+        at: Instant,
+        len: usize,
+        holds: &Calendar,
+        medium: Option<&Medium>,
+    ) -> Transmission {
+        let slot = clock.slot();
         if clock.is_small(len) {
             let now = holds.first_free(at);
-            return Transmission { aside: true, ..Transmission::new(now, now, self.rest) };
+            let time = transmission_time(Rate::from_bytes_in(OPPORTUNITY_BYTES, slot), len);
+            let takes = medium.map_or(Duration::ZERO, |medium| medium.aside(time));
+            return Transmission { aside: true, takes, ..Transmission::new(now, now, self.rest) };
         }
-        let turn = clock.turn(at.max(self.free_at), holds);
-        Transmission { slot: turn.slot, ..Transmission::new(turn.start, turn.end, self.rest) }
+        let pays = medium.map_or(Duration::ZERO, |medium| medium.owed_slots(slot));
+        let turn = clock.turn(at.max(self.free_at + pays), holds);
+        let takes = medium.map_or(Duration::ZERO, |medium| medium.acknowledgements(turn.tries));
+        let whole = Transmission::new(turn.start, turn.end, self.rest);
+        Transmission { slot: turn.slot, takes, pays, ..whole }
     }
 
     /// Transmits at the mean rate until the recording begins, and by its opportunities from then
@@ -158,8 +175,12 @@ impl Transmitter {
             self.free_at = transmission.end;
         }
         self.rest = transmission.rest;
-        if let Some(medium) = medium {
-            medium.reserve(at, transmission.start, transmission.end);
+        match medium {
+            Some(medium) if self.clock.is_some() => {
+                medium.settle(transmission.takes, transmission.pays);
+            }
+            Some(medium) => medium.reserve(at, transmission.start, transmission.end),
+            None => {}
         }
     }
 }
@@ -297,8 +318,9 @@ const BITS_NANOS: u128 = 8 * 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Outage, OutageMode};
+    use super::super::model::{Outage, OutageMode, SlotClock};
     use super::*;
+    use crate::medium::MediumModel;
     use std::sync::Arc;
 
     fn ms(ms: u64) -> Instant {
@@ -373,6 +395,29 @@ mod tests {
         assert_eq!(ends(&rate, &none, &[(1_500, 1_500)]), [3_010.0]);
         assert_eq!(ends(&rate, &none, &[(3_995, 1_500)]), [4_000.5]);
         assert_eq!(ends(&rate, &hold(3_005, 10), &[(3_000, 1_500)]), [3_020.0]);
+    }
+
+    #[test]
+    fn large_packets_of_recorded_slots_wait_for_what_others_take_of_their_medium() {
+        let clock = SlotClock { slot: Duration::from_millis(10), small_bytes: 200 };
+        let mut transmitter = Transmitter::new(&model(&LinkRate::Slots(clock)));
+        transmitter.begin(ms(0));
+        let mut medium = Medium::new(&MediumModel {
+            gap: Duration::from_millis(3),
+            acknowledgement: Duration::from_millis(1),
+            ..MediumModel::default()
+        });
+        let mut end = |at: u64, len: usize| {
+            let none = Calendar::default();
+            let transmission = transmitter.plan(ms(at), len, &none, Some(&medium));
+            transmitter.commit(ms(at), &transmission, Some(&mut medium));
+            transmission.end.as_nanos() / 1_000_000
+        };
+        // A small packet leaves at once, and takes 1 + 3 ms; a large one owes 1 ms.
+        assert_eq!([end(0, 1_500), end(1, 150), end(1, 150), end(1, 1_500)], [10, 1, 1, 20]);
+        assert_eq!(end(2, 1_500), 40, "1 + 4 + 4 + 1 ms are a slot");
+        // Nobody waits at 100 ms for what was owed before.
+        assert_eq!([end(41, 150), end(42, 150), end(43, 150), end(100, 1_500)], [41, 42, 43, 110]);
     }
 
     #[test]

@@ -64,8 +64,10 @@ pub(super) const QUEUE: [Field<QueueLimit>; 2] = [
 ];
 
 /// A medium on which links take turns.
-pub(super) const MEDIUM: [Field<MediumModel>; 1] =
-    [Field("gap_ms", Kind::Millis(|medium| &mut medium.gap))];
+pub(super) const MEDIUM: [Field<MediumModel>; 2] = [
+    Field("gap_ms", Kind::Millis(|medium| &mut medium.gap)),
+    Field("ack_ms", Kind::Millis(|medium| &mut medium.acknowledgement)),
+];
 
 /// The words for how jitter is distributed.
 const SHAPES: [(&str, JitterShape); 3] = [

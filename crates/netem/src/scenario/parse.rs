@@ -10,10 +10,10 @@ use super::{
     RADIO_HOSTS_MAX, Radio, Receiver, Scenario, ScenarioError,
 };
 use crate::clock::{CLOCK_ORIGIN, ClockModel, ClockStep};
-use crate::link::{LinkModel, LinkRate, Outage, OutageMode};
+use crate::link::{LinkModel, Outage, OutageMode};
 use crate::medium::MediumModel;
 use toml_keys::{Change, Section};
-use units::{Duration, Instant};
+use units::Instant;
 
 /// The length of a run whose scenario does not say.
 const DEFAULT_SECONDS: f64 = 60.0;
@@ -137,7 +137,7 @@ fn clock_step(section: Section<'_>) -> ClockStep {
 
 fn medium(mut section: Section<'_>, scenario: &Scenario) -> MediumModel {
     let name = name(&mut section, scenario.media.iter().map(|medium| medium.name.as_str()));
-    let mut medium = MediumModel { name, gap: Duration::ZERO };
+    let mut medium = MediumModel { name, ..MediumModel::default() };
     fields::read(&section, &MEDIUM, &mut medium);
     section.finish();
     medium
@@ -186,7 +186,7 @@ impl Links<'_, '_> {
                     self.direction(section, model);
                 }
             }
-            check_medium(&section, model);
+            check_medium(&section, model, self.all);
             check_slots(&section, model, model);
         }
         section.finish();
@@ -213,7 +213,7 @@ impl Links<'_, '_> {
         self.keys.air(&section, &mut common);
         let outages = self.keys.outages(&section, None);
         common.outages.extend(outages.into_iter().map(|(outage, _)| outage));
-        check_medium(&section, &common);
+        check_medium(&section, &common, self.all);
         no_retries(&section, &mut common);
         let mut receivers: Vec<Receiver> = Vec::new();
         for receiver in &to {
@@ -282,7 +282,7 @@ impl Links<'_, '_> {
         self.keys.air(&section, &mut model);
         let outages = self.keys.outages(&section, None);
         model.outages.extend(outages.into_iter().map(|(outage, _)| outage));
-        check_medium(&section, &model);
+        check_medium(&section, &model, self.all);
         no_retries(&section, &mut model);
         check_slots(&section, &model, &model);
         let matrix =
@@ -332,16 +332,28 @@ fn no_retries(section: &Section<'_>, model: &mut LinkModel) {
     }
 }
 
-fn check_medium(section: &Section<'_>, model: &LinkModel) {
-    if model.medium.is_some() && !matches!(model.rate, LinkRate::Constant(_)) {
-        section.wrong("medium", "a link on a medium needs rate_mbps");
+fn check_medium(section: &Section<'_>, model: &LinkModel, all: &Scenario) {
+    let Some(name) = &model.medium else { return };
+    if !model.takes_turns() {
+        return section.wrong("medium", "a link on a medium needs rate_mbps, or slots");
+    }
+    let links = all.links.iter().flat_map(|pair| [&pair.up, &pair.down]);
+    let mut others = links.filter(|other| other.medium.as_ref() == Some(name));
+    if others.any(|other| other.has_slot_clock() != model.has_slot_clock()) {
+        let what = "has links with rate_mbps and links with slots, which cannot hear each other";
+        section.wrong("medium", what);
+    }
+    let medium = all.media.iter().find(|medium| medium.name == *name);
+    let has_ack = medium.is_some_and(|medium| !medium.acknowledgement.is_zero());
+    if has_ack && !model.has_slot_clock() {
+        section.wrong("medium", "has ack_ms, which is for links with slots; use gap_ms");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{Delay, QueueLimit};
+    use crate::link::{Delay, LinkRate, QueueLimit};
     use units::{Duration, Rate};
 
     const BLACKOUT: &str = r#"

@@ -28,7 +28,7 @@
 
 use units::{Instant, Rate};
 
-use super::{Acked, Controller, LinkView, Lost};
+use super::{Acked, Controller, LinkView, Lost, window_rate};
 
 /// A controller whose window falls with each loss, for ASRAN to stand on.
 pub(super) trait LossBased: Controller {
@@ -40,6 +40,18 @@ pub(super) trait LossBased: Controller {
 
     /// Returns when the last recovery began: what was sent before is part of that loss.
     fn recovery_began(&self) -> Option<Instant>;
+
+    /// Tells whether what was sent at `sent_at` is part of the last loss.
+    fn has_counted(&self, sent_at: Instant) -> bool {
+        self.recovery_began().is_some_and(|began| sent_at <= began)
+    }
+
+    /// Returns the pacing rate: a little faster than the window, so that the window decides
+    /// [RFC 9002 §7.7], and faster still in slow start.
+    fn pace(&self, view: &LinkView) -> Rate {
+        let gain = if self.cwnd() < self.ssthresh() { 2.0 } else { 1.25 };
+        window_rate(self.cwnd(), view.srtt, gain)
+    }
 }
 
 /// Slow-starts back to the window that the path had carried before [ASRAN §3.2].
@@ -92,7 +104,8 @@ impl<B: LossBased> Controller for Asran<B> {
         }
         self.pending = Some(Pending {
             began: view.now,
-            recalculated_ssthresh: recalculated_ssthresh(self.base.ssthresh(), self.last_max_cwnd),
+            // [ASRAN alg. 1, line 4]
+            recalculated_ssthresh: self.base.ssthresh().max(self.last_max_cwnd),
         });
         self.last_max_cwnd = cwnd;
     }
@@ -113,9 +126,4 @@ impl<B: LossBased> Controller for Asran<B> {
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
         self.base.pacing_rate(view)
     }
-}
-
-/// Returns the threshold of slow start after a recovery [ASRAN alg. 1, line 4].
-fn recalculated_ssthresh(original_ssthresh: u64, last_max_cwnd: u64) -> u64 {
-    original_ssthresh.max(last_max_cwnd)
 }

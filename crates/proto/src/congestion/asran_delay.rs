@@ -45,7 +45,7 @@ pub(super) struct AsranDelay {
 
 impl AsranDelay {
     pub(super) fn new(mtu: u64) -> Self {
-        Self { base: NewReno::new(mtu), judge: Judge::default(), pending: None }
+        Self { base: NewReno::new(mtu), judge: Judge::new(), pending: None }
     }
 
     #[cfg(test)]
@@ -80,7 +80,7 @@ impl Controller for AsranDelay {
             rate: acked.rate.map_or(0, |sample| packets_per_span(sample.rate, view.mtu)),
             cwnd: self.base.cwnd() / view.mtu,
         });
-        if self.base.recovery_began().is_some_and(|began| acked.newest_sent_at <= began) {
+        if self.base.has_counted(acked.newest_sent_at) {
             return;
         }
         if let Some((_, restored)) = self.pending.take() {
@@ -92,7 +92,7 @@ impl Controller for AsranDelay {
     }
 
     fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
-        if self.base.recovery_began().is_some_and(|began| lost.newest_sent_at <= began) {
+        if self.base.has_counted(lost.newest_sent_at) {
             return;
         }
         let cwnd = self.base.cwnd() / view.mtu;

@@ -13,14 +13,12 @@
 use units::{Instant, Rate};
 
 use super::asran::LossBased;
-use super::{Acked, Controller, LinkView, Lost, initial_window, window_rate};
+use super::{Acked, Controller, LinkView, Lost, initial_window};
 
 /// Growth, in datagrams per second cubed [RFC 9438 §5].
 const C: f64 = 0.4;
 /// What is left of the window after a loss [RFC 9438 §4.6].
 const BETA: f64 = 0.7;
-/// Pacing is a little faster than the window, so that the window decides [RFC 9002 §7.7].
-const PACING_GAIN: f64 = 1.25;
 
 /// Grows its window by the cube of the time since the last loss [RFC 9438].
 #[derive(Clone, Debug)]
@@ -75,8 +73,7 @@ impl Cubic {
 
 impl Controller for Cubic {
     fn on_ack(&mut self, view: &LinkView, acked: &Acked) {
-        let in_recovery = self.recovery_began.is_some_and(|began| acked.newest_sent_at <= began);
-        if in_recovery || !acked.window_limited {
+        if self.has_counted(acked.newest_sent_at) || !acked.window_limited {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -87,7 +84,7 @@ impl Controller for Cubic {
     }
 
     fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
-        if self.recovery_began.is_some_and(|began| lost.newest_sent_at <= began) {
+        if self.has_counted(lost.newest_sent_at) {
             return;
         }
         let cwnd = self.cwnd as f64;
@@ -108,8 +105,7 @@ impl Controller for Cubic {
     }
 
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
-        let gain = if self.cwnd < self.ssthresh { 2.0 } else { PACING_GAIN };
-        Some(window_rate(self.cwnd, view.srtt, gain))
+        Some(self.pace(view))
     }
 }
 

@@ -44,9 +44,10 @@ use units::{Duration, Instant, Rate};
 
 use super::loss_guard::LossGuard;
 use super::max_filter::MaxFilter;
-use super::standing_queue::StandingQueue;
+use super::standing_queue::{BASE_MEMORY, NEAR_BASE, StandingQueue};
 use super::{
-    Acked, Controller, LEAST_QUEUE, LinkView, Lost, MOST_MADE_UP, initial_window, window_rate,
+    Acked, Controller, LEAST_QUEUE, LEAST_WINDOW, LinkView, Lost, MOST_MADE_UP, initial_window,
+    window_rate,
 };
 
 /// Standing queue that a flow of [`TARGET_RATE_BPS`] aims at, seconds.
@@ -55,32 +56,14 @@ const TARGET: f64 = 0.020;
 const TARGET_RATE_BPS: f64 = 5e6;
 /// What doubling the rate takes off the target, seconds: this makes rates equal.
 const TARGET_SLOPE: f64 = 0.003;
-/// Bounds of the target, seconds.
-const TARGET_RANGE: (f64, f64) = (0.010, 0.030);
-/// Weight with which the noise of the standing round-trip time adds to the target.
-const NOISE: f64 = 2.0;
-/// The most that noise adds to the target, seconds.
-const MOST_NOISE: f64 = 0.030;
-/// κ: the share of the error that a round trip corrects.
+/// κ: the share of the error that a round trip corrects. Start-up grows as if a whole round-trip
+/// time were missing.
 const STEP: f64 = 0.5;
 /// The most that a round trip changes the window by, outside start-up.
 const MOST_CHANGE: f64 = 0.25;
-/// Queue that fast growth may overshoot by, seconds.
-const FAST_OVERSHOOT: f64 = 0.015;
-/// Growth per round trip in start-up.
-const START_GROWTH: f64 = 0.5;
-/// Pacing rate in start-up, in windows per round trip: the window grows that fast.
-const START_PACING: f64 = 1.5;
-/// Pacing rate otherwise: more would ripple the queue, less would not fill the window.
+/// Pacing rate after start-up, in windows per round trip: more would ripple the queue, less would
+/// not fill the window.
 const PACING: f64 = 1.1;
-/// If the empty path was not seen for this long, the path runs dry to show it.
-const DRY_EVERY: Duration = Duration::from_millis(7_500);
-/// A queue of no more than this counts as empty, seconds.
-const EMPTY: f64 = 0.002;
-/// How much the flight shrinks to run dry, in queues: by more than our own, for other flows' sake.
-const DRY_QUEUES: f64 = 3.0;
-/// The least window while running dry, as a share of what the empty path holds.
-const DRY_SHARE: f64 = 0.25;
 /// What an excess of loss leaves of the target.
 const EXCESS_TARGET: f64 = 0.7;
 /// What an excess of loss leaves of the window at most.
@@ -92,19 +75,11 @@ const LEAST_SCALE: f64 = 0.1;
 const SCALE_RECOVERY: f64 = 0.03;
 /// Beyond this loss nothing grows fast where there are queues.
 const CAREFUL_LOSS: f64 = 0.2;
-/// The least window, datagrams: acknowledgements keep coming.
-const LEAST_DATAGRAMS: f64 = 4.0;
 /// The least window, as a share of what the empty path holds: less than all of it, because the
 /// largest delivery rates of several flows add up to more than the link's.
 const FLOOR: f64 = 0.75;
-/// Round trips for which the largest delivery rate is remembered.
-const BANDWIDTH_ROUNDS: u64 = 10;
 /// After this many round trips at the floor behind a queue, some flow has a wrong base.
 const SQUEEZED_ROUNDS: u32 = 6;
-/// Least time between running dry for that reason.
-const DRY_AGAIN: Duration = Duration::from_secs(1);
-/// How often this may be in vain before the base is given up.
-const VAIN: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
@@ -140,7 +115,6 @@ pub(super) struct DelayBounded {
     last_queue: f64,
     cut_at: Option<Instant>,
     judged_at: Instant,
-    excess: bool,
 }
 
 impl DelayBounded {
@@ -148,9 +122,9 @@ impl DelayBounded {
         Self {
             cwnd: initial_window(mtu) as f64,
             phase: Phase::Start,
-            queue: StandingQueue::new(),
-            loss: LossGuard::new(),
-            bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
+            queue: StandingQueue::default(),
+            loss: LossGuard::default(),
+            bandwidth: MaxFilter::default(),
             round_end: 0,
             rounds: 0,
             scale: 1.0,
@@ -161,16 +135,16 @@ impl DelayBounded {
             last_queue: 0.0,
             cut_at: None,
             judged_at: Instant::ZERO,
-            excess: false,
         }
     }
 
-    /// T, seconds.
+    /// T, seconds: the noise of the standing round-trip time counts twice.
     fn target(&self, srtt: Duration) -> f64 {
         let rate_bps = self.cwnd * 8.0 / srtt.as_secs_f64().max(1e-4);
-        let target = self.scale * TARGET - TARGET_SLOPE * (rate_bps / TARGET_RATE_BPS).log2();
-        let noise = (NOISE * self.queue.noise().as_secs_f64()).min(MOST_NOISE);
-        target.clamp(self.scale * TARGET_RANGE.0, TARGET_RANGE.1) + self.scale * noise
+        let (mean, most) = (self.scale * TARGET, 1.5 * TARGET);
+        let target = mean - TARGET_SLOPE * (rate_bps / TARGET_RATE_BPS).log2();
+        let noise = (2.0 * self.queue.noise().as_secs_f64()).min(most);
+        target.clamp(mean / 2.0, most) + self.scale * noise
     }
 
     /// Bytes per second that are worth sending: what arrives, and what the path always loses.
@@ -188,11 +162,11 @@ impl DelayBounded {
         self.bandwidth.max().as_bps() as f64 / 8.0 * self.queue.base().as_secs_f64()
     }
 
-    fn start(&mut self, view: &LinkView, acked: &Acked) {
+    fn start(&mut self, view: &LinkView, acked: &Acked, excess: bool) {
         if acked.window_limited {
-            self.cwnd += START_GROWTH * acked.bytes as f64;
+            self.cwnd += STEP * acked.bytes as f64;
         }
-        if self.queue.queue_soon() > LEAST_QUEUE || self.excess || self.loss.is_heavy() {
+        if self.queue.queue_soon() > LEAST_QUEUE || excess || self.loss.is_heavy() {
             self.end_start(view);
         }
     }
@@ -235,9 +209,11 @@ impl DelayBounded {
         self.grow_fast(view, queue < target / 3.0 && acked.window_limited);
         self.unsqueeze(view, queue > target);
         let unseen = view.now.since(self.queue.base_seen_at());
-        let falling = queue > EMPTY && queue < self.last_queue / 2.0 && unseen > DRY_EVERY / 2;
+        let falls = queue > NEAR_BASE.as_secs_f64() && queue < self.last_queue / 2.0;
         self.last_queue = queue;
-        if self.phase == Phase::Steady && acked.window_limited && (unseen > DRY_EVERY || falling) {
+        // Long before the base is forgotten; sooner where another flow runs dry.
+        let due = unseen > BASE_MEMORY / if falls { 4 } else { 2 };
+        if self.phase == Phase::Steady && acked.window_limited && due {
             self.run_dry(view);
         }
     }
@@ -250,26 +226,28 @@ impl DelayBounded {
             return;
         }
         let rtt = view.srtt.as_secs_f64();
-        let first = (STEP * self.target(view.srtt) / rtt).min(MOST_CHANGE);
-        let most = if lossy { MOST_CHANGE } else { self.scale * FAST_OVERSHOOT / rtt };
+        let first = STEP * self.target(view.srtt) / rtt;
+        // The queue may be overshot by three quarters of the target.
+        let most = if lossy { MOST_CHANGE } else { self.scale * (0.75 * TARGET) / rtt };
         self.fast = (self.fast * 2.0).max(first).min(most.min(MOST_CHANGE));
     }
 
     /// Handles a queue that stays although the window is at its floor: others keep it, or the base
-    /// is wrong. Running dry shows the base to all flows; where that fails repeatedly, the path has
-    /// become longer.
+    /// is wrong. Running dry, once a second at most, shows the base to all flows; where that was in
+    /// vain twice, the path has become longer.
     fn unsqueeze(&mut self, view: &LinkView, queued: bool) {
         let squeezed = queued && self.cwnd <= FLOOR * self.path_holds() * 1.05;
         self.squeezed = if squeezed { self.squeezed + 1 } else { 0 };
         if !queued {
             self.vain = 0;
         }
-        if self.squeezed < SQUEEZED_ROUNDS || view.now.since(self.dried_at) < DRY_AGAIN {
+        let just_dried = view.now.since(self.dried_at) < Duration::from_secs(1);
+        if self.squeezed < SQUEEZED_ROUNDS || just_dried {
             return;
         }
         self.squeezed = 0;
         self.vain += 1;
-        if self.vain > VAIN {
+        if self.vain > 2 {
             self.vain = 0;
             let least = self.queue.standing_since(self.dried_at);
             self.queue.rebase(view.now, least);
@@ -282,9 +260,9 @@ impl DelayBounded {
         let queue = self.queue.queue(view.now, view.srtt);
         let base = self.queue.base();
         let until = view.now + (queue + base) * 2 + Duration::from_millis(10);
-        let left = 1.0 - DRY_QUEUES * queue.as_secs_f64() / base.as_secs_f64().max(1e-6);
-        let window =
-            (left.max(DRY_SHARE) * self.path_holds()).max(LEAST_DATAGRAMS * view.mtu as f64);
+        // By three queues, more than our own, for other flows' sake; but a quarter stays.
+        let left = 1.0 - 3.0 * queue.as_secs_f64() / base.as_secs_f64().max(1e-6);
+        let window = (left.max(0.25) * self.path_holds()).max((LEAST_WINDOW * view.mtu) as f64);
         self.phase = Phase::Dry { until, window };
     }
 
@@ -316,12 +294,8 @@ impl Controller for DelayBounded {
         let packets = acked.bytes as f64 / view.mtu as f64;
         let verdict = self.loss.on_delivered(view.now, packets, view.srtt);
         match verdict {
-            Some(true) => {
-                self.excess = true;
-                self.on_excess(view);
-            }
+            Some(true) => self.on_excess(view),
             Some(false) => {
-                self.excess = false;
                 let elapsed = view.now.since(self.judged_at).as_secs_f64().min(1.0);
                 self.scale = (self.scale + SCALE_RECOVERY * elapsed).min(1.0);
                 self.judged_at = view.now;
@@ -338,7 +312,7 @@ impl Controller for DelayBounded {
             }
         }
         match self.phase {
-            Phase::Start => self.start(view, acked),
+            Phase::Start => self.start(view, acked, verdict == Some(true)),
             Phase::Steady => self.steady(view, acked),
             Phase::Dry { until, .. } if view.now >= until => {
                 self.queue.looked_for_base(view.now);
@@ -346,7 +320,7 @@ impl Controller for DelayBounded {
             }
             Phase::Dry { .. } => {}
         }
-        self.cwnd = self.cwnd.max(LEAST_DATAGRAMS * view.mtu as f64);
+        self.cwnd = self.cwnd.max((LEAST_WINDOW * view.mtu) as f64);
     }
 
     fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
@@ -379,8 +353,8 @@ impl Controller for DelayBounded {
     }
 
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
-        let starting = matches!(self.phase, Phase::Start);
-        let gain = if starting { START_PACING } else { PACING };
+        // In start-up as fast as the window grows.
+        let gain = if self.phase == Phase::Start { 1.0 + STEP } else { PACING };
         Some(window_rate(self.cwnd(), view.srtt, gain))
     }
 }

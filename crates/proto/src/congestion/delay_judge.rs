@@ -5,26 +5,21 @@
 //! datagrams and µs, so that both give the same results. Pure: no window of its own, no clock.
 //! `asran_delay.rs` uses it.
 
+use super::LEAST_WINDOW;
+
 /// Rates are in datagrams per 2^24 µs: one datagram in 16 s is 1.
 pub(super) const RATE_SHIFT: u32 = 24;
-/// µs; the extremes of the delay are forgotten after one to two of these.
+/// µs; the extremes of the delay are forgotten after one to two of these. Probes, which show them,
+/// come as often.
 const SPAN_US: u64 = 5_000_000;
 /// Round trips; the highest rate is forgotten after one to two of these.
 const RATE_SPAN: u64 = 5;
 /// Datagrams that may always wait: enough that a loss, which drains the queue, does not leave the
 /// link idle.
 const LEAST_LIMIT: u64 = 8;
-/// Round trips without a loss after which a queue is safe, at least.
-const SAFE_ROUNDS: u64 = 4;
-/// µs between probes: as often as a min_rtt may be forgotten.
-const PROBE_EVERY_US: u64 = 5_000_000;
-/// Round trips in a row in which the window was lowered but the queue stayed: a probe is then due
-/// early.
-const PROBE_AFTER_SHRINKS: u64 = 4;
-/// µs; how much earlier.
-const PROBE_EARLIER_US: u64 = 4_000_000;
-/// Datagrams; the least window.
-const LEAST_WINDOW: u64 = 4;
+/// Round trips in a row that are no chance: a queue that stood for so many without a loss is safe;
+/// where the window was lowered in so many but the queue stayed, a probe is due early.
+const SURE_ROUNDS: u64 = 4;
 
 /// What congestion avoidance does in a round trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +63,7 @@ pub(super) struct Window {
 
 /// Remembers delays and rates. The second of every pair belongs to the previous span, or the
 /// previous half of a round trip; 0 stands for none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Judge {
     last_max_cwnd: u64,
     min_rtt_us: [u64; 2],
@@ -102,34 +97,12 @@ pub(super) struct Judge {
     probe_queue_us: u64,
 }
 
-impl Default for Judge {
-    fn default() -> Self {
-        Self {
-            last_max_cwnd: 0,
-            min_rtt_us: [0; 2],
-            longest_us: [0; 2],
-            safe_us: [0; 2],
-            span_until_us: 0,
-            run_us: 0,
-            run_rounds: 0,
-            rate: [0; 2],
-            rate_rounds: 0,
-            half_min_us: [0; 2],
-            second_half: false,
-            half_until_us: 0,
-            growth: Growth::Grow,
-            shrinks: 0,
-            shared: false,
-            crowded: false,
-            probe: Probe::None,
-            probe_us: PROBE_EVERY_US,
-            probe_min_us: 0,
-            probe_queue_us: 0,
-        }
-    }
-}
-
 impl Judge {
+    /// Knows nothing; the first probe is due after a span.
+    pub(super) fn new() -> Self {
+        Self { probe_us: SPAN_US, ..Self::default() }
+    }
+
     /// Learns from an acknowledgement, during a recovery too.
     pub(super) fn on_sample(&mut self, sample: &Sample) {
         let Sample { now_us, rtt_us, rate, .. } = *sample;
@@ -177,8 +150,7 @@ impl Judge {
             }
         } else if self.growth != Growth::Grow {
             if self.growth == Growth::Shrink {
-                window.cwnd =
-                    if window.cwnd > LEAST_WINDOW { window.cwnd - 1 } else { window.cwnd };
+                window.cwnd -= u64::from(window.cwnd > LEAST_WINDOW);
                 self.growth = Growth::Hold;
             }
             window.grows = false;
@@ -248,7 +220,7 @@ impl Judge {
         self.longest_us[0] = self.longest_us[0].max(queue);
         self.run_us = if self.run_rounds > 0 { self.run_us.min(queue) } else { queue };
         self.run_rounds += 1;
-        if self.run_rounds >= SAFE_ROUNDS.max(self.backlog_limit() / 2) {
+        if self.run_rounds >= SURE_ROUNDS.max(self.backlog_limit() / 2) {
             self.safe_us[0] = self.safe_us[0].max(self.run_us);
             self.run_rounds = 0;
         }
@@ -282,10 +254,10 @@ impl Judge {
     fn advance_probe(&mut self, window: &mut Window, now_us: u64) {
         match self.probe {
             Probe::None => {
-                let early = self.shrinks >= PROBE_AFTER_SHRINKS;
+                let early = self.shrinks >= SURE_ROUNDS;
                 // Added to the time now, not taken off the time due, which in the first seconds
                 // could fall below zero.
-                let until_us = now_us + if early { PROBE_EARLIER_US } else { 0 };
+                let until_us = now_us + if early { SPAN_US / 5 * 4 } else { 0 };
                 if until_us >= self.probe_us && window.cwnd >= window.ssthresh && self.bdp() > 0 {
                     self.begin_probe(window, now_us);
                 }
@@ -297,7 +269,7 @@ impl Judge {
             Probe::Watch if now_us >= self.probe_us => {
                 self.judge_probe();
                 self.probe = Probe::None;
-                self.probe_us = now_us + PROBE_EVERY_US;
+                self.probe_us = now_us + SPAN_US;
             }
             Probe::Low | Probe::Watch => {}
         }
@@ -337,7 +309,7 @@ mod tests {
     fn a_loss_ends_a_probe_in_the_first_seconds() {
         // Reached by a probe that begins early and that a loss ends, 1.2 s after the clock began.
         let mut judge = Judge {
-            shrinks: PROBE_AFTER_SHRINKS,
+            shrinks: SURE_ROUNDS,
             probe_us: 1_200_000,
             min_rtt_us: [40_000, 0],
             half_min_us: [45_000, 0],

@@ -30,51 +30,35 @@
 
 use units::{Duration, Instant};
 
-/// Packets of a block; their least number makes 5 % mean something.
+use super::standing_queue::TELLING;
+
+/// The least number of packets whose share of loss means something, 5 % for one, and more than a
+/// burst has: of a block, of those that give one deviation, of those that met a short queue.
 const BLOCK: f64 = 100.0;
 /// Packets of a block per variance of the usual loss: two deviations are then 3.3 %.
 const CERTAIN: f64 = 3_600.0;
-/// Beyond this variance blocks grow no longer: 1,000 packets are two seconds of video.
-const MOST_VARIANCE: f64 = 1_000.0 / CERTAIN;
+/// Packets over which loss is averaged at most, in a block or at short queues: two seconds of
+/// video.
+const MEMORY: f64 = 1_000.0;
 /// What loss may exceed the usual by, besides chance.
 const MARGIN: f64 = 0.05;
 /// The usual loss may be underestimated by this much, because it falls faster than it rises.
 const DOUBT: f64 = 0.01;
-/// How fast the usual loss follows downwards.
-const DOWN: f64 = 1.0 / 3.0;
-/// How fast it follows upwards, where sending less did not help.
-const UP: f64 = 1.0 / 2.0;
-/// Sending less helped when it left less than this share of the loss.
-const HELPED: f64 = 0.9;
-/// Packets that give one deviation: more than a burst has.
-const CHUNK: f64 = 100.0;
-/// How fast their variance follows.
-const SPREAD: f64 = 1.0 / 8.0;
-/// Losses are not independent when their variance is this many times that of independent ones.
-const BURSTY: f64 = 2.0;
 /// This many lost packets, at this share of all, are heavy loss even before the block is complete.
 const HEAVY: (f64, f64) = (10.0, 0.3);
 
-/// Packets of a fine block.
-const FINE_BLOCK: f64 = 400.0;
-/// How far its loss may lie above that at short queues before it is more than chance.
+/// How far the loss of a fine block may lie above that at short queues before it is more than
+/// chance.
 const FINE_MARGIN: f64 = 0.005;
 /// The loss at short queues may be underestimated by this much.
 const FINE_DOUBT: f64 = 0.003;
 /// Standard deviations of a fine block that are still chance.
 const FINE_CHANCE: f64 = 2.5;
-/// Packets over which the loss at short queues is averaged. The loss of all packets, which a path
-/// estimates, is what this one is compared with.
-const SHORT_QUEUE_MEMORY: f64 = 1_000.0;
-/// Packets after which that average is believed.
-const KNOWN: f64 = 100.0;
-/// The longest queue must be this long for a short one to be told from it.
-const TELLING: Duration = Duration::from_millis(4);
 /// How long the longest queue is remembered, at least.
 const LONGEST_MEMORY: Duration = Duration::from_secs(5);
 
 /// The loss of packets that met a short queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct ShortQueue {
     /// The longest queue since `since`, and in the period before.
     since: Instant,
@@ -90,13 +74,6 @@ struct ShortQueue {
 }
 
 impl ShortQueue {
-    fn new() -> Self {
-        let longest = [Duration::ZERO; 2];
-        let since = Instant::ZERO;
-        let (lost, all, chunk, spread) = (0.0, 0.0, (0.0, 0.0), 0.0);
-        Self { since, longest, is_short: false, lost, all, chunk, spread }
-    }
-
     fn on_queue(&mut self, now: Instant, queue: Duration) {
         if now.since(self.since) > LONGEST_MEMORY {
             (self.since, self.longest) = (now, [Duration::ZERO, self.longest[0]]);
@@ -116,32 +93,38 @@ impl ShortQueue {
         if !self.is_short && !self.is_calm() {
             return;
         }
-        let kept = (1.0 - (lost + delivered) / SHORT_QUEUE_MEMORY).max(0.0);
+        let kept = (1.0 - (lost + delivered) / MEMORY).max(0.0);
         self.lost = self.lost * kept + lost;
         self.all = self.all * kept + lost + delivered;
         self.chunk = (self.chunk.0 + lost, self.chunk.1 + lost + delivered);
         let (lost, all) = self.chunk;
-        if all >= CHUNK {
+        if all >= BLOCK {
             let deviation = lost / all - self.lost / self.all;
-            self.spread += SPREAD * (all * deviation * deviation - self.spread);
+            self.spread += (all * deviation * deviation - self.spread) / 8.0;
             self.chunk = (0.0, 0.0);
         }
     }
 
     /// Returns the loss, where it is known and short queues can be told from long ones.
     fn loss(&self) -> Option<f64> {
-        (self.all >= KNOWN && !self.is_calm()).then(|| self.lost / self.all)
+        (self.all >= BLOCK && !self.is_calm()).then(|| self.lost / self.all)
+    }
+
+    /// Tells whether losses come in bursts: v is more than twice the variance of independent ones.
+    fn is_bursty(&self, independent: f64) -> bool {
+        self.spread > 2.0 * independent
     }
 
     /// Returns v where losses come in bursts, else nothing.
     fn bursts(&self) -> f64 {
         let loss = self.lost / self.all.max(1.0);
-        if self.spread > BURSTY * loss * (1.0 - loss) { self.spread } else { 0.0 }
+        if self.is_bursty(loss * (1.0 - loss)) { self.spread } else { 0.0 }
     }
 
-    /// Returns the variance of a packet's fate where `independent` is that of independent losses.
-    fn variance(&self, independent: f64) -> f64 {
-        if self.spread > BURSTY * independent { self.spread } else { independent }
+    /// Returns the variance of a packet's fate where `loss` is the share that is lost.
+    fn variance(&self, loss: f64) -> f64 {
+        let independent = loss * (1.0 - loss).max(0.0);
+        if self.is_bursty(independent) { self.spread } else { independent }
     }
 }
 
@@ -154,7 +137,7 @@ struct Excess {
 }
 
 /// Judges loss block by block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LossGuard {
     short: ShortQueue,
     /// The fine block: lost and delivered packets since `fine_from`.
@@ -169,21 +152,6 @@ pub(super) struct LossGuard {
 }
 
 impl LossGuard {
-    pub(super) fn new() -> Self {
-        let block_began = Instant::ZERO;
-        Self {
-            short: ShortQueue::new(),
-            fine: (0.0, 0.0),
-            fine_from: Instant::ZERO,
-            lost: 0.0,
-            delivered: 0.0,
-            block_began,
-            usual: None,
-            last: 0.0,
-            excess: None,
-        }
-    }
-
     /// Notes the queue met by the packets that were just acknowledged or lost.
     pub(super) fn on_queue(&mut self, now: Instant, queue: Duration) {
         self.short.on_queue(now, queue);
@@ -217,9 +185,8 @@ impl LossGuard {
             return Some(true);
         }
         let all = self.lost + self.delivered;
-        let usual = self.usual();
-        let variance = self.short.variance(usual * (1.0 - usual)).min(MOST_VARIANCE);
-        if all < BLOCK.max(CERTAIN * variance) || now.since(self.block_began) < rtt {
+        let variance = self.short.variance(self.usual());
+        if all < (CERTAIN * variance).clamp(BLOCK, MEMORY) || now.since(self.block_began) < rtt {
             return None;
         }
         let loss = self.lost / all;
@@ -233,15 +200,17 @@ impl LossGuard {
         let calm = self.short.is_calm();
         let luck = if calm { 2.0 * (self.short.bursts() / all).sqrt() } else { 0.0 };
         let in_vain = before.is_some_and(|before| {
-            let stays = loss >= HELPED * before.loss - luck;
+            // Sending less helps where it leaves less than nine tenths.
+            let stays = loss >= 0.9 * before.loss - luck;
             stays && (!calm || loss > self.bound(usual, all))
         });
+        // A third of the way down; up half of it, or all where there is no queue.
         let weight = if loss < usual {
-            DOWN
+            1.0 / 3.0
         } else if in_vain && calm {
             1.0
         } else if in_vain {
-            UP
+            0.5
         } else {
             0.0
         };
@@ -254,26 +223,24 @@ impl LossGuard {
 
     /// Returns the loss of a block of `packets` beyond which it is an excess.
     fn bound(&self, usual: f64, packets: f64) -> f64 {
-        let doubt = usual + DOUBT;
-        let variance = self.short.variance(doubt * (1.0 - doubt).max(0.0));
+        let variance = self.short.variance(usual + DOUBT);
         usual + MARGIN + 2.0 * (variance / packets).sqrt()
     }
 
-    /// Judges a fine block when it is complete.
+    /// Judges a fine block, of four times as many packets, when it is complete.
     fn is_fine_excess(&mut self, now: Instant, rtt: Duration) -> bool {
         if now < self.fine_from {
             self.fine = (0.0, 0.0);
         }
         let all = self.fine.0 + self.fine.1;
-        if all < FINE_BLOCK || now.since(self.fine_from) < rtt {
+        if all < 4.0 * BLOCK || now.since(self.fine_from) < rtt {
             return false;
         }
         let loss = self.fine.0 / all;
         (self.fine, self.fine_from) = ((0.0, 0.0), now);
         let Some(always) = self.short.loss() else { return false };
-        let doubt = always + FINE_DOUBT;
-        let variance = self.short.variance(doubt * (1.0 - doubt).max(0.0));
-        let variance = variance * (1.0 / all + 1.0 / self.short.all);
+        let variance =
+            self.short.variance(always + FINE_DOUBT) * (1.0 / all + 1.0 / self.short.all);
         let excess = loss > always + FINE_MARGIN + FINE_CHANCE * variance.sqrt();
         if excess {
             // Until then the news is of packets sent before the cut.
@@ -340,7 +307,7 @@ mod tests {
     #[test]
     fn radio_loss_becomes_usual_at_any_height() {
         for loss in [0.0, 0.02, 0.1, 0.284] {
-            let (mut guard, mut rng) = (LossGuard::new(), Rng::new(1));
+            let (mut guard, mut rng) = (LossGuard::default(), Rng::new(1));
             excess(&mut guard, &mut rng, 0, 10, |_| loss);
             let usual = excess(&mut guard, &mut rng, 10, 200, |_| loss);
             assert!(usual < 0.05, "{loss}: {usual}");
@@ -353,7 +320,7 @@ mod tests {
     #[test]
     fn loss_that_goes_when_less_is_sent_never_becomes_usual() {
         for loss in [0.0, 0.02, 0.1] {
-            let (mut guard, mut rng) = (LossGuard::new(), Rng::new(1));
+            let (mut guard, mut rng) = (LossGuard::default(), Rng::new(1));
             excess(&mut guard, &mut rng, 0, 10, |_| loss);
             let overload = |cut| if cut { loss + 0.05 } else { loss + 0.25 };
             let bad = excess(&mut guard, &mut rng, 10, 200, overload);
@@ -365,7 +332,7 @@ mod tests {
     #[test]
     fn loss_at_a_full_buffer_alone_is_in_excess_at_two_per_cent() {
         for (at_short, excessive) in [(0.0, true), (0.02, false)] {
-            let (mut guard, mut rng) = (LossGuard::new(), Rng::new(1));
+            let (mut guard, mut rng) = (LossGuard::default(), Rng::new(1));
             let (mut blocks, mut bad) = (0.0, 0.0);
             for tick in 0..100_000 {
                 let now = Instant::from_millis(tick * 2);

@@ -30,6 +30,8 @@ use crate::recovery::RateSample;
 pub(crate) const LEAST_QUEUE: Duration = Duration::from_millis(8);
 /// Loss beyond this is not made up for by sending more.
 pub(crate) const MOST_MADE_UP: f64 = 0.5;
+/// The least window of controllers that watch the delay, datagrams: acknowledgements keep coming.
+const LEAST_WINDOW: u64 = 4;
 
 /// Names a congestion controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -12,10 +12,7 @@
 use units::{Instant, Rate};
 
 use super::asran::LossBased;
-use super::{Acked, Controller, LinkView, Lost, initial_window, window_rate};
-
-/// Pacing is a little faster than the window, so that the window decides [RFC 9002 §7.7].
-const PACING_GAIN: f64 = 1.25;
+use super::{Acked, Controller, LinkView, Lost, initial_window};
 
 /// Halves its window on loss and grows it by one datagram per round trip [RFC 9002 §7].
 #[derive(Clone, Debug)]
@@ -75,8 +72,7 @@ impl NewReno {
 
 impl Controller for NewReno {
     fn on_ack(&mut self, view: &LinkView, acked: &Acked) {
-        let in_recovery = self.recovery_began.is_some_and(|began| acked.newest_sent_at <= began);
-        if in_recovery || !acked.window_limited {
+        if self.has_counted(acked.newest_sent_at) || !acked.window_limited {
             return;
         }
         let left = self.start_slowly(acked.bytes);
@@ -84,7 +80,7 @@ impl Controller for NewReno {
     }
 
     fn on_loss(&mut self, view: &LinkView, lost: &Lost) {
-        if self.recovery_began.is_some_and(|began| lost.newest_sent_at <= began) {
+        if self.has_counted(lost.newest_sent_at) {
             return;
         }
         self.reduce(view, self.cwnd / 2);
@@ -99,8 +95,7 @@ impl Controller for NewReno {
     }
 
     fn pacing_rate(&self, view: &LinkView) -> Option<Rate> {
-        let gain = if self.cwnd < self.ssthresh { 2.0 } else { PACING_GAIN };
-        Some(window_rate(self.cwnd, view.srtt, gain))
+        Some(self.pace(view))
     }
 }
 

@@ -22,23 +22,19 @@ use std::collections::VecDeque;
 use units::{Duration, Instant};
 
 /// How long the base is remembered: a vehicle's route changes in flight.
-const BASE_MEMORY: Duration = Duration::from_secs(15);
+pub(super) const BASE_MEMORY: Duration = Duration::from_secs(15);
 /// Slots of the base's memory.
 const SLOTS: usize = 10;
-/// A sample this close to the base shows that the queue is empty.
-const NEAR_BASE: Duration = Duration::from_millis(2);
-/// Changes of the standing round-trip time up to this are not noise: the controller itself makes
-/// them.
-const QUIET: Duration = Duration::from_millis(4);
+/// A queue of no more than this counts as empty: it shows the base.
+pub(super) const NEAR_BASE: Duration = Duration::from_millis(2);
+/// Changes of the queue up to this tell nothing: the controller itself makes them.
+pub(super) const TELLING: Duration = Duration::from_millis(4);
 /// Samples that are kept; the filter needs those of half a round trip.
 const SAMPLES: usize = 256;
-
 /// The standing round-trip time is the least of at least this many samples.
 const LEAST_SAMPLES: usize = 3;
 /// Smaller steps are jitter.
 const LEAST_STEP: Duration = Duration::from_millis(20);
-/// A gap is at least this many times the usual time between acknowledgements.
-const GAP: u32 = 3;
 
 /// A gap in the acknowledgements that may turn out to be a step of the route.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +45,11 @@ struct Gap {
 }
 
 /// Estimates the standing queue of one path.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StandingQueue {
     samples: VecDeque<(Instant, Duration)>,
-    slots: [Duration; SLOTS],
+    /// The least round-trip time in each slot.
+    slots: [Option<Duration>; SLOTS],
     slot: usize,
     slot_began: Instant,
     base_seen_at: Instant,
@@ -64,20 +61,6 @@ pub(super) struct StandingQueue {
 }
 
 impl StandingQueue {
-    pub(super) fn new() -> Self {
-        Self {
-            samples: VecDeque::new(),
-            slots: [Duration::MAX; SLOTS],
-            slot: 0,
-            slot_began: Instant::ZERO,
-            base_seen_at: Instant::ZERO,
-            gap: None,
-            interval: Duration::ZERO,
-            noise: Duration::ZERO,
-            noted: (Instant::ZERO, Duration::ZERO),
-        }
-    }
-
     pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration, srtt: Duration) {
         self.watch_gap(now, rtt, srtt);
         self.remember(now, rtt);
@@ -91,24 +74,26 @@ impl StandingQueue {
     fn remember(&mut self, now: Instant, rtt: Duration) {
         if now.since(self.slot_began) >= BASE_MEMORY / SLOTS as u32 {
             self.slot = (self.slot + 1) % SLOTS;
-            self.slots[self.slot] = Duration::MAX;
+            self.slots[self.slot] = None;
             self.slot_began = now;
         }
-        self.slots[self.slot] = self.slots[self.slot].min(rtt);
+        let least = self.slots[self.slot].map_or(rtt, |least| least.min(rtt));
+        self.slots[self.slot] = Some(least);
         if rtt <= self.base() + NEAR_BASE {
             self.base_seen_at = now;
         }
     }
 
-    /// Moves the base by a step of the round-trip time that followed a gap as long as itself. A
-    /// step of both directions makes two gaps in one round trip.
+    /// Moves the base by a step of the round-trip time that followed a gap as long as itself: three
+    /// times the usual time between acknowledgements at least. A step of both directions makes two
+    /// gaps in one round trip.
     fn watch_gap(&mut self, now: Instant, rtt: Duration, srtt: Duration) {
         let Some(&(last_at, _)) = self.samples.back() else { return };
         let length = now.since(last_at);
         let usual = self.interval;
         self.interval = (usual * 7 + length.min(usual * 2 + Duration::from_millis(1))) / 8;
         let standing_before = self.standing_since(last_at - srtt / 2);
-        if length >= usual * GAP && rtt >= standing_before + LEAST_STEP.max(length * 2 / 3) {
+        if length >= usual * 3 && rtt >= standing_before + LEAST_STEP.max(length * 2 / 3) {
             let first = Gap { ended_at: now, length: Duration::ZERO, standing_before };
             let gap = self.gap.get_or_insert(first);
             (gap.ended_at, gap.length) = (now, gap.length + length);
@@ -128,7 +113,7 @@ impl StandingQueue {
         }
         let standing = self.standing_since(now - srtt / 2);
         if before > Duration::ZERO {
-            let change = standing.abs_diff(before).saturating_sub(QUIET);
+            let change = standing.abs_diff(before).saturating_sub(TELLING);
             self.noise = (self.noise * 15 + change) / 16;
         }
         self.noted = (now, standing);
@@ -136,8 +121,8 @@ impl StandingQueue {
 
     /// Replaces the base: the route has changed, or others keep the queue full.
     pub(super) fn rebase(&mut self, now: Instant, base: Duration) {
-        self.slots = [Duration::MAX; SLOTS];
-        self.slots[self.slot] = base;
+        self.slots = [None; SLOTS];
+        self.slots[self.slot] = Some(base);
         self.base_seen_at = now;
     }
 
@@ -157,8 +142,7 @@ impl StandingQueue {
 
     /// Returns the round-trip time of the empty path; zero before the first sample.
     pub(super) fn base(&self) -> Duration {
-        let least = self.slots.iter().copied().min().unwrap_or(Duration::MAX);
-        if least == Duration::MAX { Duration::ZERO } else { least }
+        self.slots.iter().copied().flatten().min().unwrap_or_default()
     }
 
     /// Returns when the path was last seen empty.
@@ -171,7 +155,7 @@ impl StandingQueue {
         self.noise
     }
 
-    /// Returns the least of the samples taken since `since`, and of the last three in any case.
+    /// Returns the least of the samples taken since `since`, and of the last few in any case.
     pub(super) fn standing_since(&self, since: Instant) -> Duration {
         let recent = self.samples.iter().rev().enumerate();
         let recent = recent.take_while(|&(index, &(at, _))| index < LEAST_SAMPLES || at >= since);
@@ -183,9 +167,9 @@ impl StandingQueue {
         self.standing_since(now - srtt / 2).saturating_sub(self.base())
     }
 
-    /// Returns the queue by the last three samples: quicker, but easier to mislead.
+    /// Returns the queue by the last few samples: quicker, but easier to mislead.
     pub(super) fn queue_soon(&self) -> Duration {
-        let least = self.samples.iter().rev().take(3).map(|&(_, rtt)| rtt).min();
+        let least = self.samples.iter().rev().take(LEAST_SAMPLES).map(|&(_, rtt)| rtt).min();
         least.unwrap_or_default().saturating_sub(self.base())
     }
 }

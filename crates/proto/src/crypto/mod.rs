@@ -15,7 +15,7 @@ mod pairing;
 mod peer_key;
 mod version;
 
-pub(crate) use cookie::{CookieAnswer, CookieJar, RefusalAnswer};
+pub(crate) use cookie::{COOKIE, CookieAnswer, CookieJar, RefusalAnswer};
 pub(crate) use entropy::Entropy;
 pub use handshake::WIRE_VERSION;
 pub(crate) use handshake::{

@@ -8,9 +8,6 @@ use units::Duration;
 use crate::select::Class;
 use crate::status::{ClassStatus, DelayPercentiles};
 
-/// The longest delay that is told apart, in microseconds: 1 minute, beyond any time to live.
-const MAX_DELAY_US: u64 = 60_000_000;
-
 /// Counts one class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
@@ -43,7 +40,8 @@ impl Account {
 }
 
 fn delays() -> Histogram<u32> {
-    Histogram::new_with_bounds(1, MAX_DELAY_US, 2)
+    // A minute is beyond any time to live.
+    Histogram::new_with_bounds(1, 60_000_000, 2)
         .expect("1 µs to 1 minute at two digits is a valid histogram")
 }
 

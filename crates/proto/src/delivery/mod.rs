@@ -478,18 +478,15 @@ impl Deliveries {
         let own = (backlog - crowd).div_ceil(limits::MIN_DATAGRAM);
         let ahead = own.saturating_mul(self.tunnel.turns() * limits::MAX_DATAGRAM);
         let backlogs = [backlog - crowd + crowd.min(ahead), backlog];
-        let before = datagram.len();
-        each!([&mut self], place, delivery => if place == self.turn.0 {
-            offer.backlog = backlogs[usize::from(place == TUNNEL)];
-            datagram.set_owner(place);
-            delivery.poll_tier(Tier::Bulk, &mut offer, datagram);
-        });
-        let used = datagram.len() > before;
-        each!([&mut self], place, delivery => if place != self.turn.0 {
-            offer.backlog = backlogs[usize::from(place == TUNNEL)];
-            datagram.set_owner(place);
-            delivery.poll_tier(Tier::Bulk, &mut offer, datagram);
-        });
+        let (before, mut used) = (datagram.len(), false);
+        for is_turn in [true, false] {
+            each!([&mut self], place, delivery => if (place == self.turn.0) == is_turn {
+                offer.backlog = backlogs[usize::from(place == TUNNEL)];
+                datagram.set_owner(place);
+                delivery.poll_tier(Tier::Bulk, &mut offer, datagram);
+            });
+            used |= is_turn && datagram.len() > before;
+        }
         if used || datagram.len() > before {
             self.end_turn(used);
         }

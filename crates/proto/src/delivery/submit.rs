@@ -10,7 +10,7 @@
 
 use units::{Duration, Instant};
 
-use super::control::{Control, Rejected, Submission};
+use super::control::{CARRIED_LIFE, Rejected, Submission};
 use super::datagram::{Plain, RtpPiece};
 use super::message::{self, MessageOrder, MessageStream};
 use super::{Delivered, Deliveries};
@@ -23,11 +23,8 @@ use crate::wire::{CONTROL_OVERHEAD, Frame, Frames};
 /// By which stream the messages of sequenced lanes go: one of the tunnel's channel, where no
 /// application has streams, so that they leave in the order in which they came.
 const LANES_CHANNEL: u8 = 0;
-const LANES_STREAM: MessageStream = MessageStream {
-    id: u16::MAX,
-    order: MessageOrder::Unordered,
-    deadline: Some(Control::CARRIED_LIFE),
-};
+const LANES_STREAM: MessageStream =
+    MessageStream { id: u16::MAX, order: MessageOrder::Unordered, deadline: Some(CARRIED_LIFE) };
 
 /// A packet or message that is handed in.
 #[derive(Clone, Copy, Debug)]
@@ -69,24 +66,24 @@ impl Deliveries {
     /// Makes every step of messages through control delivery an event, if that is asked for.
     pub(crate) fn with_steps(mut self, steps: bool) -> Self {
         if steps {
-            self.control.keep_steps();
+            self.control.outbox.keep_steps();
         }
         self
     }
 
     /// Tells whether a reliability target needs backups that nothing else calls for.
     pub(crate) fn needs_backups(&self) -> bool {
-        self.control.needs_backups()
+        self.control.outbox.needs_backups()
     }
 
-    /// Takes other targets of classes; see [`Control::set_reliability`].
+    /// Takes other targets of classes, for what is handed in from now on.
     pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
-        self.control.set_reliability(reliability);
+        self.control.outbox.set_reliability(reliability);
     }
 
-    /// Gives up control that has left; see [`Control::give_up_sent`].
+    /// Gives up control that has left: whether it was delivered nobody knows any more.
     pub(crate) fn give_up_sent(&mut self) {
-        self.control.give_up_sent();
+        self.control.outbox.give_up_sent();
     }
 
     /// Takes a packet in.
@@ -125,7 +122,8 @@ impl Deliveries {
             self.datagram.submit(since, Plain { channel, class, resequence, rtp, payload });
             return Ok(None);
         }
-        let taken = self.control.submit((now, came), Submission { channel, policy, lane, payload });
+        let submission = Submission { channel, policy, lane, payload };
+        let taken = self.control.outbox.submit_late((now, came), submission);
         self.accounts.of(class).dropped += u64::from(taken.is_err());
         Ok(taken?)
     }
@@ -180,7 +178,7 @@ impl Deliveries {
         let has_room = self.message.divider.has_room(longest);
         let mut carried = Vec::with_capacity(longest);
         let taken = if has_room || class.tier() == Tier::Control {
-            self.control.submit_carried((now, came), submission, &mut carried)
+            self.control.outbox.submit_carried((now, came), submission, &mut carried)
         } else {
             Err(Rejected::Busy)
         };

@@ -6,7 +6,7 @@ use units::{Duration, Instant};
 
 use super::outbound::Answer;
 use super::responder::{Screened, Waiting};
-use super::sessions::{Rival, Slot};
+use super::sessions::{Proved, Rival, Slot};
 use super::turns::Share;
 use super::{Endpoint, fresh_index};
 use crate::crypto::{
@@ -33,9 +33,8 @@ pub(super) struct Data<'a> {
     received: Received,
     header: DataHeader,
     frames: Cow<'a, [u8]>,
-    /// Where this is the first datagram under its keys: the address that the handshake's cookie has
-    /// proved, and how long the Response and this datagram took together at most.
-    confirmed: Option<(Via, Duration)>,
+    /// Whether this is the first datagram under its keys.
+    confirms: bool,
 }
 
 impl Endpoint {
@@ -134,10 +133,10 @@ impl Endpoint {
             self.counters.garbage += 1;
             return None;
         };
-        let mut confirmed = None;
+        let mut confirms = false;
         let owner = self.sessions.owner(header.receiver).or_else(|| {
-            let (id, by) = self.confirm(now, received, &header, bytes)?;
-            confirmed = Some(by);
+            let id = self.confirm(now, received, &header, bytes)?;
+            confirms = true;
             Some(id)
         });
         let Some((id, slot)) = owner.and_then(|id| Some((id, self.sessions.get_mut(id)?))) else {
@@ -150,23 +149,27 @@ impl Endpoint {
             *self.not_authentic.entry(relay).or_default() += 1;
         }
         let frames = opened.ok()?;
-        Some((id, Data { received: *received, header, frames: frames.into(), confirmed }))
+        Some((id, Data { received: *received, header, frames: frames.into(), confirms }))
     }
 
     fn handle_data(&mut self, now: Instant, id: SessionId, data: &Data<'_>) {
-        let Data { received, header, frames, confirmed } = data;
+        let Data { received, header, frames, confirms } = data;
         let Some(slot) = self.sessions.get_mut(id) else { return };
         slot.session.handle_opened(now, received, header, frames);
         let from = (received.interface, received.source);
-        if let Some((_, took)) = confirmed.filter(|(source, _)| *source == received.source) {
-            slot.session.confirm_address(now, from, took);
+        if let Some(took) = slot.take_proof(now, received.source) {
+            slot.session.confirm_address(now, from, took, *confirms);
         }
         if slot.session.take_routes_changed() {
             slot.follow_paths(now);
         }
         let peer = slot.peer;
-        if confirmed.is_some() && self.sessions.begun_by(peer) != Some(id) {
-            self.turn_away(now, Some(id));
+        if *confirms
+            && self.sessions.begun_by(peer) != Some(id)
+            && let Some(slot) = self.sessions.get_mut(id)
+        {
+            // It has begun beside an older one of its peer.
+            slot.session.turn_away(now);
         }
     }
 
@@ -181,39 +184,31 @@ impl Endpoint {
         }
     }
 
-    /// Ends a session that has begun beside an older one of its peer.
-    fn turn_away(&mut self, now: Instant, id: Option<SessionId>) {
-        let slot = id.and_then(|id| self.sessions.get_mut(id));
-        if let Some(slot) = slot {
-            slot.session.turn_away(now);
-        }
-    }
-
     /// Lets waiting keys take over when this datagram is the first under them [specs/wire.md §5].
     ///
-    /// Returns the session, the address that the handshake's cookie has proved, and how long ago
-    /// its Response was made.
+    /// Returns the session, which knows then what addresses the handshake's cookies have proved.
     fn confirm(
         &mut self,
         now: Instant,
         received: &Received,
         header: &DataHeader,
         bytes: &[u8],
-    ) -> Option<(SessionId, (Via, Duration))> {
+    ) -> Option<SessionId> {
         let (peer, nonce) = self.responder.waiting_for(header.receiver)?;
         let lives = self.sessions.rival(now, peer, nonce);
         if let Some(Rival::Asked { until }) = lives {
-            if self.held.len() < limits::HELD_DATAGRAMS
-                && self.responder.is_authentic(header, bytes)
-            {
+            if self.held.len() < limits::SESSIONLESS && self.responder.is_authentic(header, bytes) {
                 self.held.push_back((until, *received, bytes.to_vec()));
             }
             return None;
         }
         let waiting = self.responder.confirm(header, bytes)?;
-        let Waiting { peer, session_nonce, continues, keys, responded_at, source } = waiting;
+        let Waiting { peer, session_nonce, continues, keys, responded_at, .. } = waiting;
+        let Waiting { sources, are_lost, .. } = waiting;
         let id = match self.continued(peer, session_nonce) {
-            _ if lives == Some(Rival::Lives) => self.begin_to_end(now, peer, nonce, source)?,
+            _ if lives == Some(Rival::Lives) => {
+                self.begin_to_end(now, peer, nonce, waiting.asked.source)?
+            }
             Some(id) => id,
             // It has ended since we said that we hold it: the peer must hear that first.
             None if continues => return None,
@@ -222,9 +217,12 @@ impl Endpoint {
         self.sessions.install(now, id, keys);
         if let Some(slot) = self.sessions.get_mut(id) {
             slot.session.on_used(responded_at);
+            // Elsewhere an address that does not use the keys at once proves itself soon.
+            let counts = are_lost || sources.contains(&received.source);
+            slot.proved = counts.then_some(Proved { sources, responded_at, are_lost });
         }
         self.counters.handshakes += 1;
-        Some((id, (source, now.since(responded_at))))
+        Some(id)
     }
 
     /// Makes a session whose only purpose is to tell its peer that another one holds its key.
@@ -278,13 +276,25 @@ impl Endpoint {
 
     fn handle_initiation(&mut self, now: Instant, received: &Received, bytes: &[u8]) {
         let (entropy, counters) = (&mut self.entropy, &mut self.counters);
-        let source = received.source;
-        let known = (&self.secret, &self.peers);
-        let screened = self.responder.screen(now, source, bytes, known, entropy, counters);
-        let (asked, id, peer) = match screened {
+        let sessions = &self.sessions;
+        let has_session = |peer| sessions.begun_by(peer).is_some();
+        let known = (&self.secret, &self.peers, has_session);
+        let screened = self.responder.screen(now, received, bytes, known, entropy, counters);
+        let (asked, (id, peer), are_lost) = match screened {
             Screened::Drop => return,
             Screened::Answer(answer) => return self.answer(received, answer),
-            Screened::Open(asked, id, peer) => (asked, id, peer),
+            Screened::Cookie { answer, are_lost } => {
+                let on_the_way = |bytes: usize| bytes + limits::IP_AND_UDP as usize;
+                let most = on_the_way(INITIATION) / on_the_way(answer.len());
+                // In a flood others' answers need the room.
+                let is_room = self.answers.len() < limits::SESSIONLESS / 2;
+                for _ in 0..if are_lost && is_room { most } else { 1 } {
+                    self.counters.cookies_sent += 1;
+                    self.answer(received, answer.to_vec());
+                }
+                return;
+            }
+            Screened::Open(asked, peer, are_lost) => (asked, peer, are_lost),
         };
         let admitted = match asked.open((&self.secret, self.wire), &mut self.entropy) {
             Ok(admitted) if admitted.peer == peer.key => admitted,
@@ -307,10 +317,9 @@ impl Endpoint {
         let index = fresh_index(&mut self.entropy, &self.sessions, &self.responder);
         let shared = (&peer.shared, &*peer.psk);
         let (response, keys) = admitted.respond(shared, index, now.as_micros(), continues);
-        let responded_at = now;
-        let session_nonce = nonce;
-        let waiting = Waiting { peer: id, session_nonce, continues, keys, responded_at, source };
-        self.responder.keep(now, asked.ephemeral, waiting, response);
+        let made = (response, keys);
+        let waiting = Waiting::new((id, nonce), continues, made, (now, *received), are_lost);
+        self.responder.keep(now, asked.ephemeral, waiting);
         self.counters.responses_made += 1;
         self.answer(received, response.to_vec());
     }
@@ -356,7 +365,7 @@ impl Endpoint {
         if let Some(slot) = self.sessions.get_mut(id) {
             slot.session.on_clock_sample(now, sample);
             let took = finished.asked_at.map_or(Duration::ZERO, |at| now.since(at));
-            slot.session.confirm_address(now, from, took);
+            slot.session.confirm_address(now, from, took, true);
             slot.follow_paths(now);
         }
     }
@@ -442,7 +451,7 @@ impl Endpoint {
 
     /// Queues a datagram to where another came from.
     pub(super) fn answer(&mut self, received: &Received, datagram: Vec<u8>) {
-        if self.answers.len() >= limits::ANSWERS {
+        if self.answers.len() >= limits::SESSIONLESS {
             self.counters.answers_dropped += 1;
             return;
         }

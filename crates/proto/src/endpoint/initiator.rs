@@ -3,6 +3,8 @@
 //! ```text
 //! on every path at once: Initiation → (Cookie → Initiation with it) → Response; the first one wins
 //! again on each path after 100 ms, growing by half up to 1 s, for ever
+//! after 3 s without a Cookie there, and after a first one that comes then: 100 ms again, growing by
+//! a fifth up to 1 s, by a twentieth once there was one
 //! ```
 //!
 //! All paths carry the same Noise message, because the responder answers the same ephemeral key
@@ -21,14 +23,6 @@ use crate::limits;
 use crate::path::Route;
 use crate::via::Via;
 
-/// The first wait for an answer on a path: beyond most round trips. Where a fifth is lost each way,
-/// one handshake in three waits.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// The longest one: a link that comes back is found within a second.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Age at which it is made anew when a new cookie comes: the responder has not answered it on that
-/// path, and how well both ends know each other's clocks at first is how long the handshake took.
-const AGE_AT_COOKIE: Duration = Duration::from_secs(1);
 /// Age at which a cookie is not used any more: shorter than the life of the secret behind it.
 const COOKIE_AGE: Duration = Duration::from_secs(110);
 /// A responder that has answered with cookies alone for this long, and to so many Initiations that
@@ -72,6 +66,10 @@ struct PathTry {
     asked_at: Option<Instant>,
     send_at: Instant,
     wait: Duration,
+    /// When the last Cookie of this round of tries came or, before any, the first Initiation left.
+    quiet_since: Option<Instant>,
+    /// Much is lost, and the tries are close together because of that.
+    hurries: bool,
     /// A cookie came: the next try does not wait.
     prompt: bool,
     /// How often that happened since the last try that waited.
@@ -132,7 +130,10 @@ impl Initiator {
                     cookie: None,
                     asked_at: None,
                     send_at: now,
-                    wait: FIRST_WAIT,
+                    // Where a fifth is lost each way, one handshake in three waits.
+                    wait: limits::SIGN_OF_LIFE,
+                    quiet_since: None,
+                    hurries: false,
                     prompt: false,
                     prompted: 0,
                     marked: false,
@@ -159,7 +160,8 @@ impl Initiator {
         if self.rests_until > now {
             return None;
         }
-        let is_old = |it: &Handshake| it.is_stale || now.since(it.since) >= limits::HANDSHAKE_AGE;
+        let is_old =
+            |it: &Handshake| it.is_stale || now.since(it.since) >= limits::OLD_KEYS_KEPT / 2;
         let stale = self.handshake.as_ref().is_none_or(is_old);
         let forgotten = if stale { self.renew(now, make()) } else { None };
         let initiation = &self.handshake.as_ref()?.initiation;
@@ -173,11 +175,26 @@ impl Initiator {
         if let (Some(_), Some((_, tries))) = (try_.cookie, &mut self.mute) {
             *tries = tries.saturating_add(1);
         }
+        // Where nothing is lost each try has an answer, however long that takes: they come as often
+        // as tries leave, also through a slow hop with a queue, which must not be filled.
+        let quiet_since = *try_.quiet_since.get_or_insert(now);
+        let is_quiet = now.since(quiet_since) >= limits::SILENCE;
+        if is_quiet && !std::mem::replace(&mut try_.hurries, true) {
+            try_.wait = limits::SIGN_OF_LIFE;
+        }
         try_.send_at = now + try_.wait;
         if !core::mem::take(&mut try_.prompt) {
             try_.prompted = 0;
             try_.marked = !try_.marked;
-            try_.wait = (try_.wait * 3 / 2).min(LONGEST_WAIT);
+            try_.wait = match (try_.hurries, try_.cookie) {
+                (false, _) => try_.wait * 3 / 2,
+                // Thirteen tries in five seconds, as nobody may be there.
+                (true, None) => try_.wait * 6 / 5,
+                // Where 85 % is lost each way, one try in seven arrives: there are 47 before they
+                // leave a second apart.
+                (true, Some(_)) => try_.wait * 21 / 20,
+            };
+            try_.wait = try_.wait.min(limits::LONGEST_SIGN_OF_LIFE);
         }
         let (interface, destination, marked) = (try_.interface, try_.remote, try_.marked);
         let outgoing = Outgoing { interface, destination, marked, datagram };
@@ -209,13 +226,22 @@ impl Initiator {
             }
             let is_new = try_.cookie.is_none_or(|(before, _)| before != answer.cookie);
             if let (true, Some(handshake)) = (is_new, &mut self.handshake) {
-                handshake.is_stale |= now.since(handshake.since) >= AGE_AT_COOKIE;
+                // The responder has not answered it on that path, and how well both ends know each
+                // other's clocks at first is how long the handshake took.
+                handshake.is_stale |= now.since(handshake.since) >= limits::LONGEST_SIGN_OF_LIFE;
             }
+            let had_none = try_.cookie.replace((answer.cookie, now)).is_none();
             if is_new {
                 try_.asked_at = None;
             }
-            try_.cookie = Some((answer.cookie, now));
-            if try_.prompted < PROMPT_TRIES {
+            try_.quiet_since = Some(now);
+            // At a first one alone: whoever sees an Initiation can have Cookies for it made, for
+            // addresses of his own, and bring as many of them as he likes.
+            if had_none && try_.hurries {
+                try_.wait = limits::SIGN_OF_LIFE;
+            }
+            // Tries that leave close together need no more.
+            if (is_new || !try_.hurries) && try_.prompted < PROMPT_TRIES {
                 try_.prompted += 1;
                 try_.prompt = true;
                 try_.send_at = now;
@@ -278,7 +304,9 @@ impl Initiator {
         datagram: &[u8],
     ) -> Option<Result<Finished, HandshakeError>> {
         let is_there = |try_: &&PathTry| try_.interface == interface && try_.remote.is_same(source);
-        let asked_at = self.tries.iter().find(is_there).and_then(|try_| try_.asked_at);
+        // Where much is lost the time that it took says nothing of the path.
+        let try_ = self.tries.iter().find(is_there).filter(|try_| !try_.hurries);
+        let asked_at = try_.and_then(|try_| try_.asked_at);
         let handshake = self.handshake.as_mut()?;
         if handshake.initiation.local_index != index {
             return None;
@@ -304,7 +332,8 @@ impl Initiator {
         for try_ in &mut self.tries {
             try_.asked_at = None;
             try_.send_at = now;
-            try_.wait = FIRST_WAIT;
+            try_.wait = limits::SIGN_OF_LIFE;
+            (try_.quiet_since, try_.hurries) = (None, false);
             try_.prompt = false;
             try_.prompted = 0;
         }

@@ -428,6 +428,10 @@ impl Endpoint {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         self.responder.handle_timeout(now);
+        while let Some((asked, response)) = self.responder.poll_again(now) {
+            self.counters.responses_repeated += 1;
+            self.answer(&asked, response.to_vec());
+        }
         self.release_held(now);
         let Self { sessions, turns, .. } = self;
         sessions.handle_timeout(now, |id| turns.waits_since(Share::Session(id)));

@@ -11,18 +11,26 @@
 //! The keys of a Response wait here until the first datagram under them authenticates: only that
 //! shows that somebody who holds the initiator's keys is there *now*. A replayed Initiation never
 //! gets that far, and nothing of a running session changes before [specs/wire.md §5].
+//!
+//! Where a peer asks for long in vain and has no session here, nearly all is lost. Its Cookies are
+//! sent twice then, which is still less than what it sent. Until its keys are used, a Response is
+//! sent again unasked, to an address that a cookie has proved: for each Initiation that arrives, up
+//! to three times its payload [RFC 9000 §8.1]. What has arrived is worth more than the next one,
+//! which may not.
 
-use std::collections::{BTreeMap, VecDeque};
-use units::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use smallvec::SmallVec;
+use units::{Duration, Instant};
 
 use super::counters::EndpointCounters;
 use super::limiter::TokenBucket;
 use super::peers::{Peer, Peers};
 use crate::crypto::{
-    Asked, CookieJar, Entropy, EpochKeys, HandshakeError, MacKey, OtherVersion, PublicKey,
-    RESPONSE, RefusalAnswer, StaticSecret, VersionAnswer, mac1_key,
+    Asked, COOKIE, CookieJar, Entropy, EpochKeys, HandshakeError, INITIATION, MacKey, OtherVersion,
+    PublicKey, RESPONSE, RefusalAnswer, StaticSecret, VersionAnswer, mac1_key,
 };
-use crate::ids::PeerId;
+use crate::ids::{PeerId, Received};
 use crate::limits;
 use crate::via::Via;
 use crate::wire::DataHeader;
@@ -37,9 +45,11 @@ pub(super) struct Responder {
     refusals: TokenBucket,
     seen: Seen,
     /// By our index, which is also what data datagrams name.
-    waiting: BTreeMap<u32, Kept>,
+    waiting: BTreeMap<u32, Waiting>,
     /// Indices of `waiting`, oldest first.
     order: VecDeque<u32>,
+    /// When Responses are sent again; those of keys that do not wait any more are passed over.
+    again: BTreeSet<(Instant, u32)>,
     /// Peers whose Initiations came, a first one without a cookie too, and that have used no keys
     /// since.
     asking: BTreeMap<PeerId, Asking>,
@@ -69,16 +79,69 @@ pub(super) struct Waiting {
     pub(super) continues: bool,
     /// The keys.
     pub(super) keys: EpochKeys,
+    /// The Response, for Initiations that come again.
+    pub(super) response: [u8; RESPONSE],
     /// When the Response was made, which the peer had before it used them.
     pub(super) responded_at: Instant,
-    /// Where the Initiation came from, with a cookie that was bound to it.
-    pub(super) source: Via,
+    /// Where the Initiation came from, with a cookie that was bound to it; where answers are lost,
+    /// each time.
+    pub(super) sources: Sources,
+    /// The same of the last one.
+    pub(super) asked: Received,
+    /// Whether answers to it are lost.
+    pub(super) are_lost: bool,
+    /// When its Response is sent again …
+    again: Option<Instant>,
+    /// … and how long to wait then.
+    wait: Duration,
+    /// Bytes of Responses that may still leave unasked.
+    room: usize,
 }
 
-/// Keys that wait, and what goes with them.
-struct Kept {
-    waiting: Waiting,
-    response: [u8; RESPONSE],
+/// Addresses that a handshake has proved.
+pub(super) type Sources = SmallVec<[Via; 2]>;
+
+impl Waiting {
+    /// Begins with the first Response.
+    pub(super) fn new(
+        (peer, session_nonce): (PeerId, u64),
+        continues: bool,
+        (response, keys): ([u8; RESPONSE], EpochKeys),
+        (responded_at, asked): (Instant, Received),
+        are_lost: bool,
+    ) -> Self {
+        let mut waiting = Self {
+            peer,
+            session_nonce,
+            continues,
+            keys,
+            response,
+            responded_at,
+            sources: Sources::new(),
+            asked,
+            are_lost,
+            again: None,
+            wait: limits::SIGN_OF_LIFE,
+            room: 0,
+        };
+        waiting.on_asked(responded_at, &asked, are_lost);
+        waiting
+    }
+
+    /// Notes that an Initiation came in and is answered now, and again where answers are lost.
+    fn on_asked(&mut self, now: Instant, asked: &Received, are_lost: bool) {
+        let is_room = self.sources.is_empty() || are_lost && self.sources.len() < limits::PATHS;
+        if is_room && !self.sources.contains(&asked.source) {
+            self.sources.push(asked.source);
+        }
+        self.asked = *asked;
+        self.are_lost |= are_lost;
+        self.room = INITIATION * limits::AMPLIFICATION as usize - RESPONSE;
+        if are_lost {
+            // One that comes again makes it no sooner: it may have stood before a thin hop.
+            self.again.get_or_insert(now + self.wait);
+        }
+    }
 }
 
 /// What is to be done with an Initiation before any Diffie–Hellman.
@@ -87,8 +150,11 @@ pub(super) enum Screened<'a> {
     Drop,
     /// This datagram answers it.
     Answer(Vec<u8>),
-    /// It is this peer's, and may cost Diffie–Hellmans.
-    Open(Asked<'a>, PeerId, &'a Peer),
+    /// This one does; where answers are lost, as often as makes up less than the question on the
+    /// way.
+    Cookie { answer: [u8; COOKIE], are_lost: bool },
+    /// It is this peer's, and may cost Diffie–Hellmans; whether answers to it are lost.
+    Open(Asked<'a>, (PeerId, &'a Peer), bool),
 }
 
 impl Responder {
@@ -99,10 +165,11 @@ impl Responder {
             mac1: mac1_key(public),
             jar: CookieJar::new(now, entropy),
             allowances: BTreeMap::new(),
-            refusals: TokenBucket::new(limits::REFUSALS_PER_SECOND, limits::REFUSALS_BURST),
+            refusals: TokenBucket::new(limits::REFUSALS_PER_SECOND, limits::REFUSALS_PER_SECOND),
             seen: Seen::default(),
             waiting: BTreeMap::new(),
             order: VecDeque::new(),
+            again: BTreeSet::new(),
             asking: BTreeMap::new(),
             foreign: BTreeMap::new(),
         }
@@ -112,12 +179,13 @@ impl Responder {
     pub(super) fn screen<'a>(
         &mut self,
         now: Instant,
-        source: Via,
+        received: &Received,
         datagram: &'a [u8],
-        (secret, peers): (&StaticSecret, &'a Peers),
+        (secret, peers, has_session): (&StaticSecret, &'a Peers, impl Fn(PeerId) -> bool),
         entropy: &mut Entropy,
         counters: &mut EndpointCounters,
     ) -> Screened<'a> {
+        let source = received.source;
         let asked = match Asked::decode(datagram, &self.mac1) {
             Ok(asked) => asked,
             Err(error) => {
@@ -131,26 +199,29 @@ impl Responder {
         };
         let asking =
             self.asking.entry(id).or_insert(Asking { since: now, last: now, from: source });
-        if now.since(asking.last) > limits::WAITING_HANDSHAKE_AGE {
+        if now.since(asking.last) > limits::OLD_KEYS_KEPT {
             asking.since = now;
         }
         (asking.last, asking.from) = (now, source);
+        // Beside a session, which a restarted peer has left behind, answers may wait in a queue.
+        let are_lost = now.since(asking.since) >= limits::SILENCE && !has_session(id);
         self.jar.refresh(now, entropy);
         if !self.jar.admits(source, &asked, &peer.shared) {
-            counters.cookies_sent += 1;
-            return Screened::Answer(self.jar.answer(source, &asked, &peer.shared).to_vec());
+            let answer = self.jar.answer(source, &asked, &peer.shared);
+            return Screened::Cookie { answer, are_lost };
         }
         if let Some(index) = self.seen.index_of(&asked.ephemeral) {
-            return self.repeat(index, counters);
+            return self.repeat(now, index, (received, are_lost), counters);
         }
         let allowance = self.allowances.entry(id).or_insert_with(|| {
-            TokenBucket::new(limits::HANDSHAKES_PER_SECOND_PEER, limits::HANDSHAKES_BURST_PEER)
+            let per_second = limits::HANDSHAKES_PER_SECOND_PEER;
+            TokenBucket::new(per_second, 2 * per_second)
         });
         if !allowance.take(now) {
             counters.rate_limited += 1;
             return Screened::Drop;
         }
-        Screened::Open(asked, id, peer)
+        Screened::Open(asked, (id, peer), are_lost)
     }
 
     /// Returns true when keys of this index wait here.
@@ -159,13 +230,7 @@ impl Responder {
     }
 
     /// Keeps keys until their first use, and their Response for Initiations that come again.
-    pub(super) fn keep(
-        &mut self,
-        now: Instant,
-        ephemeral: [u8; 32],
-        waiting: Waiting,
-        response: [u8; RESPONSE],
-    ) {
+    pub(super) fn keep(&mut self, now: Instant, ephemeral: [u8; 32], waiting: Waiting) {
         self.handle_timeout(now);
         self.foreign.remove(&waiting.peer);
         let (peer, index) = (waiting.peer, waiting.keys.local_index);
@@ -173,7 +238,7 @@ impl Responder {
         let of_peer = self.order.iter().filter(|index| self.is_of(**index, peer));
         let room = if of_peer.count() >= limits::WAITING_HANDSHAKES_PEER {
             self.order.iter().position(|index| self.is_of(*index, peer))
-        } else if self.order.len() >= limits::WAITING_HANDSHAKES {
+        } else if self.order.len() >= limits::SESSIONS {
             Some(0)
         } else {
             None
@@ -182,29 +247,47 @@ impl Responder {
             self.waiting.remove(&index);
         }
         self.order.push_back(index);
-        self.waiting.insert(index, Kept { waiting, response });
+        self.again.extend(waiting.again.map(|at| (at, index)));
+        self.waiting.insert(index, waiting);
+    }
+
+    /// Returns the next Response that is due again, and to what.
+    pub(super) fn poll_again(&mut self, now: Instant) -> Option<(Received, [u8; RESPONSE])> {
+        while let Some((at, index)) = self.again.first().copied().filter(|(at, _)| *at <= now) {
+            self.again.pop_first();
+            let Some(waiting) = self.waiting.get_mut(&index) else { continue };
+            if waiting.again.take_if(|known| *known == at).is_none() {
+                continue;
+            }
+            waiting.room -= RESPONSE;
+            waiting.wait = (waiting.wait * 3 / 2).min(limits::LONGEST_SIGN_OF_LIFE);
+            waiting.again = (waiting.room >= RESPONSE).then_some(now + waiting.wait);
+            self.again.extend(waiting.again.map(|at| (at, index)));
+            return Some((waiting.asked, waiting.response));
+        }
+        None
     }
 
     /// Returns whose keys of this index wait here, and for which session.
     pub(super) fn waiting_for(&self, index: u32) -> Option<(PeerId, u64)> {
-        let waiting = &self.waiting.get(&index)?.waiting;
+        let waiting = self.waiting.get(&index)?;
         Some((waiting.peer, waiting.session_nonce))
     }
 
     /// Tells whether a datagram is authentic under keys that wait.
     pub(super) fn is_authentic(&self, header: &DataHeader, datagram: &[u8]) -> bool {
-        let kept = self.waiting.get(&header.receiver);
-        kept.is_some_and(|kept| kept.waiting.keys.open(header, &mut datagram.to_vec()).is_ok())
+        let waiting = self.waiting.get(&header.receiver);
+        waiting.is_some_and(|waiting| waiting.keys.open(header, &mut datagram.to_vec()).is_ok())
     }
 
     /// Hands out waiting keys when `datagram` is authentic under them.
     ///
     /// Older keys that wait for the same peer are forgotten: their initiator has given them up.
     pub(super) fn confirm(&mut self, header: &DataHeader, datagram: &[u8]) -> Option<Waiting> {
-        let kept = self.waiting.get(&header.receiver)?;
-        let mut copy = datagram.to_vec();
-        kept.waiting.keys.open(header, &mut copy).ok()?;
-        let confirmed = self.waiting.remove(&header.receiver)?.waiting;
+        let waiting = self.waiting.get(&header.receiver)?;
+        waiting.keys.open(header, &mut datagram.to_vec()).ok()?;
+        let confirmed = self.waiting.remove(&header.receiver)?;
+        self.again.retain(|(_, index)| *index != header.receiver);
         self.asking.remove(&confirmed.peer);
         let position = self.order.iter().position(|index| *index == header.receiver)?;
         let newer = self.order.split_off(position + 1);
@@ -223,7 +306,7 @@ impl Responder {
 
     /// Forgets everything of a peer, keys that wait for it above all.
     pub(super) fn forget_peer(&mut self, peer: PeerId) {
-        self.waiting.retain(|_, kept| kept.waiting.peer != peer);
+        self.waiting.retain(|_, waiting| waiting.peer != peer);
         let waiting = &self.waiting;
         self.order.retain(|index| waiting.contains_key(index));
         self.allowances.remove(&peer);
@@ -264,15 +347,20 @@ impl Responder {
         self.asking.get(&peer).copied()
     }
 
-    /// Returns when the oldest waiting keys are to be forgotten.
+    /// Returns when a Response is to be sent again, or the oldest waiting keys are to be forgotten.
     pub(super) fn timeout(&self) -> Option<Instant> {
+        let again = self.again.first().map(|(at, _)| *at);
+        again.into_iter().chain(self.forgets_at()).min()
+    }
+
+    fn forgets_at(&self) -> Option<Instant> {
         let oldest = self.waiting.get(self.order.front()?)?;
-        Some(oldest.waiting.responded_at + limits::WAITING_HANDSHAKE_AGE)
+        Some(oldest.responded_at + limits::OLD_KEYS_KEPT)
     }
 
     /// Forgets what nobody has come back for.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        while self.timeout().is_some_and(|timeout| timeout <= now) {
+        while self.forgets_at().is_some_and(|at| at <= now) {
             if let Some(index) = self.order.pop_front() {
                 self.waiting.remove(&index);
             }
@@ -282,8 +370,9 @@ impl Responder {
 
     /// Returns the sizes of the tables.
     #[cfg(test)]
-    pub(super) fn table_sizes(&self) -> [usize; 4] {
-        [self.waiting.len(), self.order.len(), self.seen.order.len(), self.allowances.len()]
+    pub(super) fn table_sizes(&self) -> [usize; 5] {
+        let Self { waiting, order, again, seen, allowances, .. } = self;
+        [waiting.len(), order.len(), again.len(), seen.order.len(), allowances.len()]
     }
 
     /// Tells a stranger that it is one, a few times a second: a person may be looking for the
@@ -296,11 +385,19 @@ impl Responder {
     }
 
     /// Answers an Initiation that came again, as long as its keys wait.
-    fn repeat<'a>(&self, index: u32, counters: &mut EndpointCounters) -> Screened<'a> {
-        match self.waiting.get(&index) {
-            Some(kept) => {
+    fn repeat<'a>(
+        &mut self,
+        now: Instant,
+        index: u32,
+        (asked, are_lost): (&Received, bool),
+        counters: &mut EndpointCounters,
+    ) -> Screened<'a> {
+        match self.waiting.get_mut(&index) {
+            Some(waiting) => {
                 counters.responses_repeated += 1;
-                Screened::Answer(kept.response.to_vec())
+                waiting.on_asked(now, asked, are_lost);
+                self.again.extend(waiting.again.map(|at| (at, index)));
+                Screened::Answer(waiting.response.to_vec())
             }
             None => {
                 counters.replayed += 1;
@@ -310,7 +407,7 @@ impl Responder {
     }
 
     fn is_of(&self, index: u32, peer: PeerId) -> bool {
-        self.waiting.get(&index).is_some_and(|kept| kept.waiting.peer == peer)
+        self.waiting.get(&index).is_some_and(|waiting| waiting.peer == peer)
     }
 }
 

@@ -7,15 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
-use units::Instant;
+use units::{Duration, Instant};
 
 use super::due::{Due, Marks, mark, order, order_by, until};
 use super::initiator::Initiator;
+use super::responder::Sources;
 use crate::crypto::EpochKeys;
 use crate::event::{Delivery, Event};
 use crate::ids::{PeerId, SessionId, Transmit};
 use crate::limits;
 use crate::session::Session;
+use crate::via::Via;
 
 /// Holds one session and what the endpoint knows about it.
 pub(super) struct Slot {
@@ -31,7 +33,17 @@ pub(super) struct Slot {
     pub(super) closed: bool,
     /// When it was asked for a sign of life, because another one came with its peer's key.
     pub(super) asked_at: Option<Instant>,
+    /// What the last handshake has proved.
+    pub(super) proved: Option<Proved>,
     marks: Marks,
+}
+
+/// Addresses that a handshake has proved and nothing has come from since.
+pub(super) struct Proved {
+    pub(super) sources: Sources,
+    /// When its Response was made, and whether Responses were lost.
+    pub(super) responded_at: Instant,
+    pub(super) are_lost: bool,
 }
 
 impl Slot {
@@ -49,6 +61,7 @@ impl Slot {
             initiator,
             closed: false,
             asked_at: None,
+            proved: None,
             marks: Marks::default(),
         }
     }
@@ -74,6 +87,16 @@ impl Slot {
     pub(super) fn is_done_asking(&self, now: Instant) -> bool {
         let under_way = self.initiator.as_ref().is_some_and(|one| one.indices().next().is_some());
         under_way && !self.wants_keys(now)
+    }
+
+    /// When the first datagram has come from an address since a handshake has proved it: tells how
+    /// long a round trip there takes at most; zero where that is not known, as Responses were lost.
+    pub(super) fn take_proof(&mut self, now: Instant, source: Via) -> Option<Duration> {
+        let recent = |at: Instant| now.since(at) < limits::OLD_KEYS_KEPT;
+        let proved = self.proved.as_mut().filter(|proved| recent(proved.responded_at))?;
+        let place = proved.sources.iter().position(|known| *known == source)?;
+        proved.sources.remove(place);
+        Some(if proved.are_lost { Duration::ZERO } else { now.since(proved.responded_at) })
     }
 
     /// Returns when the session or its handshake has to be attended to.

@@ -87,7 +87,7 @@ impl<T> Turns<T> {
     pub(super) fn admits(&mut self, share: Share, bytes: usize) -> bool {
         let held = self.lines.get(&share).map_or(0, |line| line.bytes);
         let room = match share {
-            Share::Handshakes => limits::WAITING_INITIATIONS * INITIATION,
+            Share::Handshakes => limits::SESSIONLESS * INITIATION,
             Share::Session(_) => {
                 limits::WAITING_BYTES.min(limits::ALL_WAITING_BYTES.saturating_sub(self.bytes))
             }

@@ -12,7 +12,7 @@ use units::Instant;
 
 use super::Endpoint;
 use crate::crypto::{OtherVersion, VersionAnswer};
-use crate::ids::{PeerId, Received};
+use crate::ids::{PeerId, Received, SessionId};
 
 impl Endpoint {
     /// Tells whether a peer speaks another version of the wire, as far as it is known: then there
@@ -30,7 +30,7 @@ impl Endpoint {
             return;
         };
         let taken = match self.sessions.owner(answer.receiver) {
-            Some(_) => self.take_version(now, received, &answer),
+            Some(id) => self.take_version(now, received, id, &answer),
             None => self.responder.handle_version(received.source, &answer, &self.peers),
         };
         if !taken {
@@ -39,8 +39,13 @@ impl Endpoint {
     }
 
     /// Takes what the responder of one of our handshakes says, and says what we speak.
-    fn take_version(&mut self, now: Instant, received: &Received, answer: &VersionAnswer) -> bool {
-        let Some(id) = self.sessions.owner(answer.receiver) else { return false };
+    fn take_version(
+        &mut self,
+        now: Instant,
+        received: &Received,
+        id: SessionId,
+        answer: &VersionAnswer,
+    ) -> bool {
         let wire = self.wire;
         let Some(slot) = self.sessions.get_mut(id) else { return false };
         let peer = self.peers.get(slot.peer);

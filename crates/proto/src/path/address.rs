@@ -13,27 +13,19 @@
 use std::net::IpAddr;
 
 use smallvec::SmallVec;
-use units::{Duration, Instant, Rng};
+use units::{Instant, Rng};
 
 use crate::ids::InterfaceId;
+use crate::limits;
 use crate::via::Via;
 
-/// What may be sent per byte received to an address that has not proved itself [RFC 9000 §8.1].
-const AMPLIFICATION: u64 = 3;
-/// Time between the first two challenges; each further interval is twice the last.
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-/// The longest time between challenges.
-const LAST_RETRY: Duration = Duration::from_secs(1);
 /// Challenges that a candidate gets before it is forgotten.
 const CANDIDATE_CHALLENGES: u32 = 5;
-/// Challenges of the first minute.
-const MINUTE_OF_CHALLENGES: u32 = 64;
 /// Challenges that the address before the present one gets.
 const FORMER_CHALLENGES: u32 = 3;
-/// How many of the latest tokens still count as answers: as many challenges may be under way.
+/// Challenges of either side that may be open: so many of the latest tokens still count as answers,
+/// and so many answers to the peer's wait to be sent.
 const TOKENS: usize = 4;
-/// Answers to the peer's challenges that wait to be sent.
-const RESPONSES: usize = 4;
 
 /// Says where a path's datagrams leave and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +73,7 @@ impl Challenge {
     }
 
     fn allowance(&self) -> u64 {
-        (self.received * AMPLIFICATION).saturating_sub(self.sent_bytes)
+        (self.received * limits::AMPLIFICATION).saturating_sub(self.sent_bytes)
     }
 
     fn make(&mut self, now: Instant, rng: &mut Rng) -> u64 {
@@ -90,7 +82,9 @@ impl Challenge {
             self.tokens.remove(0);
         }
         self.tokens.push(token);
-        self.next_at = now + (FIRST_RETRY * (1 << self.sent.min(4))).min(LAST_RETRY);
+        // Each is waited for twice as long as the one before.
+        let wait = limits::SIGN_OF_LIFE * (1 << self.sent.min(4));
+        self.next_at = now + wait.min(limits::LONGEST_SIGN_OF_LIFE);
         self.sent += 1;
         token
     }
@@ -136,7 +130,7 @@ pub(super) struct Address {
     heard: bool,
     /// The address before this one: if it answers, the answer is a packet from there.
     former: Option<(Route, Challenge)>,
-    responses: SmallVec<[Token; RESPONSES]>,
+    responses: SmallVec<[Token; TOKENS]>,
     rng: Rng,
 }
 
@@ -261,7 +255,7 @@ impl Address {
     /// Remembers to answer a challenge that came from `from`; beyond the bound the oldest is
     /// dropped.
     pub(super) fn on_challenge(&mut self, token: u64, from: Route) {
-        if self.responses.len() == RESPONSES {
+        if self.responses.len() == TOKENS {
             self.responses.remove(0);
         }
         self.responses.push(Token { token, route: from });
@@ -320,7 +314,8 @@ impl Address {
 
     /// Challenges an address that has not answered for a minute no sooner than that.
     pub(super) fn put_off(&mut self, until: Instant) {
-        if let Some(own) = self.own.as_mut().filter(|own| own.sent >= MINUTE_OF_CHALLENGES) {
+        // One leaves each second, and four more in the first.
+        if let Some(own) = self.own.as_mut().filter(|own| own.sent >= 60 + 4) {
             own.next_at = own.next_at.max(until);
         }
     }

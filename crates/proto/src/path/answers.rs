@@ -22,14 +22,12 @@ use units::{Duration, Instant};
 const SECONDS: usize = 16;
 /// Minutes of which the least is remembered.
 const MINUTES: usize = 10;
-/// How much longer than usual an answer may take (1/4): where the tail is that of a normal
-/// distribution, one in 30,000 takes longer.
-const MARGIN: u32 = 4;
 /// How much longer than the way itself takes answers may take before control is late: 75 ms each
 /// way, which with the usual links makes the 100 ms after which a set-point is a miss.
 const SLOW: Duration = Duration::from_millis(150);
-/// How long a path must have been fast again: one good answer between bad ones is no recovery.
-const FAST_FOR: Duration = Duration::from_secs(1);
+/// What calls for a backup is over when it has not come back for so long: one good answer between
+/// bad ones is no recovery, and calls that follow each other sooner are one use of the backup.
+pub(super) const CALL_OVER: Duration = Duration::from_secs(1);
 
 /// Remembers how long answers took.
 #[derive(Clone, Debug)]
@@ -73,10 +71,11 @@ impl Answers {
         }
     }
 
-    /// Returns how long an answer may take by what is usual; zero while nothing is known.
+    /// Returns how long an answer may take by what is usual, and a quarter more: where the tail is
+    /// that of a normal distribution, one in 30,000 takes longer. Zero while nothing is known.
     pub(super) fn patience(&self, srtt: Duration) -> Duration {
         let jitter = self.usual.saturating_sub(srtt);
-        if jitter.is_zero() { Duration::ZERO } else { srtt + jitter + jitter / MARGIN }
+        if jitter.is_zero() { Duration::ZERO } else { srtt + jitter + jitter / 4 }
     }
 
     /// Returns how long an answer may take before control is late.
@@ -86,7 +85,7 @@ impl Answers {
 
     /// Tells whether control is late on the path.
     pub(super) fn is_slow(&self, now: Instant) -> bool {
-        self.slow_at.is_some_and(|at| now.since(at) < FAST_FOR)
+        self.slow_at.is_some_and(|at| now.since(at) < CALL_OVER)
     }
 }
 

@@ -28,79 +28,50 @@
 //! has become thin falls silent too, and one that merely stalled shows within milliseconds of being
 //! busy how fast it is.
 
-mod least_of;
 mod rise;
 mod turns;
 
 use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
-use self::least_of::LeastOf;
 use self::rise::Rise;
 use super::control_window::THIN;
 use super::passage::Passage;
 use super::rate_history::{Came, RateHistory, Slot};
 use crate::limits;
-use crate::recovery::SentPacket;
+use crate::recovery::{GRANULARITY, LINK_MEMORY, LeastOf, SentPacket, smoothed};
 
 /// The latest time that is believed, in microseconds: 285 years. A peer may claim anything.
 pub(super) const LATEST_US: u64 = 1 << 53;
-/// A queue of no more than this may be jitter.
-const JITTER: Duration = Duration::from_millis(2);
+/// Differences of delay up to this may be jitter.
+pub(super) const JITTER: Duration = Duration::from_millis(2);
 /// A shorter queue counts as empty.
 pub(super) const EMPTY: Duration = Duration::from_millis(5);
-/// A packet queued behind its predecessor if it would have reached the hop this long before that
-/// one left.
-const BEHIND_US: i64 = 1_000;
-/// The shortest stretch that gives a rate: receptions are noted some hundred microseconds late.
-const STRETCH_US: u64 = 8_000;
-/// How long a stretch must be to count half in the rate.
-const LAG: Duration = Duration::from_millis(40);
-/// The same where the rate falls while the queue is longer than [`FALLING`].
-const FALL_LAG: Duration = Duration::from_millis(10);
-/// Beyond this queue a lower rate is believed at once.
-const FALLING: Duration = Duration::from_millis(20);
+/// A shorter time at the hop tells nothing about its rate: receptions are noted some hundred
+/// microseconds late.
+const TELLING: Duration = Duration::from_millis(8);
 /// How long a hop must have been busy within [`SATURATED_WITHIN`] for a first guess at its rate.
 const FIRST_BUSY: Duration = Duration::from_millis(150);
-/// The first guess is the best rate of this time.
-const FIRST_MEMORY: Duration = Duration::from_secs(2);
-/// The usual rate is the median over this time of being busy.
-const USUAL_MEMORY: Duration = Duration::from_secs(2);
+/// The first guess is the best rate of this time, and the usual rate the median.
+const RATE_MEMORY: Duration = Duration::from_secs(2);
 /// A hop that was busy for this much of [`SATURATED_WITHIN`], behind a queue that was [`DEEP`], is
 /// saturated.
 const SATURATED: Duration = Duration::from_millis(600);
 const SATURATED_WITHIN: Duration = Duration::from_secs(1);
-/// A queue of this length shows that more is sent than the hop carries; changes of delay by less
-/// could be jitter.
-const DEEP: Duration = Duration::from_millis(40);
-/// Receptions as far apart as their sendings, within this, came as they were sent: receptions are
-/// noted some hundred microseconds late.
-const AS_SENT: Duration = Duration::from_millis(1);
-/// Time over which early receptions are counted where the hop was not saturated.
-const CALM: Duration = Duration::from_secs(10);
+/// A queue of this length shows that more is sent than the hop carries, less could be the bursts of
+/// a radio. So a stretch of this length counts half in the rate, and a datagram of control takes no
+/// longer at the hop.
+pub(super) const DEEP: Duration = Duration::from_millis(40);
 /// This many datagrams in a row that take less than half of the time that the rate says end that
 /// sooner.
 const FASTER: u32 = 3;
 /// Receptions that tell a longer way from a queue.
 const RISE: u32 = 4;
-/// No hop is full that sends them as they came at paces that differ by this factor.
-const PACES: f64 = 2.0;
-/// Only datagrams whose time at the rate is at least this long are compared.
-const TELLING: Duration = Duration::from_millis(8);
 /// A datagram this many bytes longer than the one with the least delay shows how fast the hop is at
 /// least.
 const LARGE: usize = 1_000;
-/// A packet with no more bytes than this under way before it was alone: a PING or two.
-const ALONE: u64 = 100;
-/// The rate of a saturated hop is updated whenever it was busy for this much of
-/// [`SATURATED_WITHIN`].
-const STILL_TELLING: Duration = Duration::from_millis(100);
 /// What takes longer than at this rate has stalled.
 const LEAST_RATE: Rate = Rate::from_bps(4_000);
-/// A stretch at less than one third of the rate may hold a stall.
-const STALL: u64 = 3;
-/// A rate that is exceeded by more than this factor is wrong.
-const RISEN: f64 = 1.1;
 
 /// What an ACK frame says about the packets that it is the first to acknowledge.
 #[derive(Clone, Copy, Debug)]
@@ -223,9 +194,8 @@ impl Bottleneck {
             self.on_large(now, Rate::from_bytes_in(longer as u64, beyond.max(JITTER)), newest);
         }
         let without = sample.rtt.saturating_sub(beyond);
-        let (usual, varies) = self.round_trip.unwrap_or((without, without / 2));
-        let differs = usual.max(without) - usual.min(without);
-        self.round_trip = Some(((usual * 7 + without) / 8, (varies * 3 + differs) / 4));
+        let known = self.round_trip.unwrap_or((without, without / 2));
+        self.round_trip = Some(smoothed(known, without));
         self.measure_rate(now, sample, base);
         self.look_back();
     }
@@ -312,7 +282,7 @@ impl Bottleneck {
     /// Returns the best rate of the hop in the last two seconds, if it was busy for a good part of
     /// the last one.
     pub(super) fn first_rate(&self, now: Instant) -> Option<Rate> {
-        self.first.filter(|_| now.since(self.rate_at) < FIRST_MEMORY)
+        self.first.filter(|_| now.since(self.rate_at) < RATE_MEMORY)
     }
 
     /// Tells whether what was under way when the packet was sent fits into the path without a
@@ -327,7 +297,8 @@ impl Bottleneck {
     /// busy.
     fn on_large(&mut self, now: Instant, at_least: Rate, packet: &SentPacket) {
         self.best_ever = self.best_ever.max(at_least);
-        let is_guess = self.rate.is_none() && packet.stood <= ALONE;
+        // What stood before it, a PING or two, adds a tenth to its time at most.
+        let is_guess = self.rate.is_none() && packet.stood <= LARGE as u64 / 10;
         if is_guess && self.best_ever < THIN {
             (self.rate, self.rate_at) = (Some(at_least), now);
         }
@@ -345,7 +316,8 @@ impl Bottleneck {
         let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
         let oldest_us = signed(oldest.unwrap_or(sample.newest.sent_at).as_micros());
         // A packet that was alone did not queue behind one of ours, however long it took.
-        let behind = oldest_us + base + BEHIND_US <= signed(last) && sample.newest.stood > 0;
+        let at_hop_us = oldest_us + base + signed(GRANULARITY.as_micros());
+        let behind = at_hop_us <= signed(last) && sample.newest.stood > 0;
         let all = sample.acked.iter().map(|packet| whole(packet)).sum();
         let gap = Duration::from_micros(received.saturating_sub(last));
         let sent_at = sample.newest.sent_at;
@@ -373,7 +345,8 @@ impl Bottleneck {
             return;
         }
         let is_faster = |(bytes, busy): &(u64, Duration)| {
-            Rate::from_bytes_in(*bytes, *busy) > Rate::from_bytes_in(all, gap).mul_f64(RISEN)
+            // By a tenth at least: less may be noise.
+            Rate::from_bytes_in(*bytes, *busy) > Rate::from_bytes_in(all, gap).mul_f64(1.1)
         };
         let (bytes, gap) = match self.since_idle(sample, base).filter(is_faster) {
             // The hop was idle in between.
@@ -390,9 +363,8 @@ impl Bottleneck {
         let from_us = received.saturating_sub(gap.as_micros());
         let stretch = self.stretch.get_or_insert(Stretch { from_us, bytes: 0 });
         stretch.bytes += bytes;
-        let span_us = received - stretch.from_us;
-        if span_us >= STRETCH_US {
-            let span = Duration::from_micros(span_us);
+        let span = Duration::from_micros(received - stretch.from_us);
+        if span >= TELLING {
             let rate = Rate::from_bytes_in(stretch.bytes, span);
             self.smooth(rate, span);
             self.refuted = false;
@@ -415,8 +387,8 @@ impl Bottleneck {
             bytes += size;
             let reached = signed(sent_at.as_micros()) + base;
             let busy = u64::try_from(signed(sample.received_at_us) - reached).ok()?;
-            let shown = bytes.saturating_sub(base_size);
-            (busy >= STRETCH_US).then_some((shown, Duration::from_micros(busy)))
+            let busy = Duration::from_micros(busy);
+            (busy >= TELLING).then_some((bytes.saturating_sub(base_size), busy))
         });
         runs.max_by_key(|(bytes, busy)| Rate::from_bytes_in(*bytes, *busy))
     }
@@ -426,12 +398,13 @@ impl Bottleneck {
         if self.fell && self.rate.is_some_and(|rate| rate >= THIN) {
             self.recover();
         }
-        let calm = self.history.sum(CALM);
+        // Jitter is judged by a longer time than saturation.
+        let calm = self.history.sum(LINK_MEMORY);
         self.is_jittery = calm.is_jitter() || self.is_longer(&calm);
         let recent = self.history.sum(SATURATED_WITHIN);
         let tells = recent.busy >= FIRST_BUSY && !recent.is_jitter() && !self.is_longer(&recent);
-        self.first = if tells { self.history.low(FIRST_MEMORY, 1.0) } else { None };
-        self.usual = self.history.low(USUAL_MEMORY, 0.5);
+        self.first = if tells { self.history.low(RATE_MEMORY, 1.0) } else { None };
+        self.usual = self.history.low(RATE_MEMORY, 0.5);
         let thin = |rate: Option<Rate>| rate.is_some_and(|rate| rate < THIN);
         let is_thin = thin(self.first) || thin(self.rate) && self.is_deep_and_thin();
         if self.queue >= DEEP && is_thin {
@@ -439,24 +412,26 @@ impl Bottleneck {
         }
     }
 
-    /// Lets the rate follow a stretch: slowly, because radios send in bursts; at once where it
-    /// falls and the queue shows it. It takes two stretches to fall to a third: one may hold a
-    /// stall.
+    /// Lets the rate follow a stretch: slowly, because radios send in bursts; four times as fast
+    /// where it falls and half of a deep queue shows it. It takes two stretches to fall to a third:
+    /// one may hold a stall.
     fn smooth(&mut self, rate: Rate, span: Duration) {
         let old = self.rate.unwrap_or(rate);
         let last = self.last.replace(rate).unwrap_or(rate);
-        if rate.as_bps() < old.as_bps() / STALL && last.as_bps() >= old.as_bps() / STALL {
+        let third = old.as_bps() / 3;
+        if rate.as_bps() < third && last.as_bps() >= third {
             return;
         }
-        let lag = if rate < old && self.queue > FALLING { FALL_LAG } else { LAG };
+        let lag = if rate < old && self.queue > DEEP / 2 { DEEP / 4 } else { DEEP };
         let weight = span.as_secs_f64() / (span + lag).as_secs_f64();
         let bps = old.as_bps() as f64 * (1.0 - weight) + rate.as_bps() as f64 * weight;
         self.rate = Some(Rate::from_bps(bps as u64));
     }
 }
 
+/// Tells whether two receptions are as far apart as their sendings.
 fn came_as_sent(gap: Duration, sent_gap: Duration) -> bool {
-    sent_gap.max(gap).saturating_sub(sent_gap.min(gap)) <= AS_SENT
+    gap.abs_diff(sent_gap) <= GRANULARITY
 }
 
 /// Returns the bytes of a packet with all headers.

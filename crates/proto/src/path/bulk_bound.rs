@@ -34,6 +34,7 @@
 use units::{Duration, Instant, Rate};
 
 use super::Path;
+use super::bottleneck::EMPTY;
 use crate::congestion::MOST_MADE_UP;
 
 /// Added growth per unit of loss, so that bulk recovers soon after a burst.
@@ -102,8 +103,8 @@ const BALANCED: Degree = Degree {
 const STRICT: Degree = Degree {
     growth: 1.1,
     jitter: Duration::from_millis(10),
-    slack: Duration::from_millis(5),
-    sanctuary_slack: Duration::from_millis(5),
+    slack: EMPTY,
+    sanctuary_slack: EMPTY,
     least: 1,
     minds_falls: true,
 };
@@ -113,13 +114,12 @@ const STRICT: Degree = Degree {
 struct View {
     /// The rate at which the peer receives.
     delivered: Rate,
-    /// The rate of the hop when it was last busy.
-    hop: Rate,
-    /// How low that rate fell lately, where that counts.
+    /// The rate of the hop, where it has a queue.
+    hop: Option<Rate>,
+    /// How low its rate fell lately, where that counts.
     low: Option<Rate>,
     /// Without a queue.
     rtt: Duration,
-    has_queue: bool,
     role: BulkRole,
     is_thin: bool,
     /// Share of the packets that is lost without a queue.
@@ -180,13 +180,12 @@ impl Path {
             degree,
             &View {
                 delivered: self.link.delivery_rate,
-                hop,
+                hop: has_queue.then_some(hop),
                 low: match degree.minds_falls {
                     true => self.link.hop.least_rate(now, FALL_MEMORY),
                     false => None,
                 },
                 rtt: rtt.unwrap_or_default(),
-                has_queue,
                 role: self.bulk.role,
                 is_thin: self.is_thin(),
                 loss: self.bulk.congestion.usual_loss().max(lost),
@@ -204,7 +203,7 @@ fn bound(degree: &Degree, view: &View) -> u64 {
     let loss = view.loss.min(MOST_MADE_UP);
     let growth = degree.growth + LOSS_GROWTH * loss;
     let needs = view.delivered.mul_f64(growth).bytes_in(view.rtt + degree.jitter);
-    let drains = view.has_queue.then(|| view.hop.bytes_in(view.rtt + slack));
+    let drains = view.hop.map(|hop| hop.bytes_in(view.rtt + slack));
     let falls = view.low.map(|low| low.bytes_in(view.rtt));
     let bytes = [drains, falls].into_iter().flatten().fold(needs, u64::min);
     let sent = bytes as f64 / (1.0 - loss);
@@ -213,8 +212,8 @@ fn bound(degree: &Degree, view: &View) -> u64 {
 
 fn least_datagrams(degree: &Degree, view: &View) -> u64 {
     match view.role {
-        BulkRole::Sanctuary if view.is_thin && view.has_queue => 0,
-        _ if view.has_queue => 1,
+        BulkRole::Sanctuary if view.is_thin && view.hop.is_some() => 0,
+        _ if view.hop.is_some() => 1,
         _ => degree.least,
     }
 }
@@ -226,10 +225,9 @@ mod tests {
     /// A link of 12 Mbit/s and 60 ms that carries 6 Mbit/s without a queue: 45 kB are under way.
     const VIEW: View = View {
         delivered: Rate::from_bps(6_000_000),
-        hop: Rate::from_bps(12_000_000),
+        hop: None,
         low: None,
         rtt: Duration::from_millis(60),
-        has_queue: false,
         role: BulkRole::Free,
         is_thin: false,
         loss: 0.0,
@@ -246,17 +244,17 @@ mod tests {
 
     #[test]
     fn a_short_queue_does_not_let_bulk_have_all_that_the_hop_carries() {
-        let queued = View { has_queue: true, ..VIEW };
+        let queued = View { hop: Some(Rate::from_mbps(12.0)), ..VIEW };
         assert_eq!(bound(&BALANCED, &queued), bound(&BALANCED, &VIEW));
     }
 
     #[test]
     fn behind_a_queue_no_more_is_under_way_than_drains_in_time() {
-        let fallen = View { hop: Rate::from_mbps(0.8), has_queue: true, ..VIEW };
+        let fallen = View { hop: Some(Rate::from_mbps(0.8)), ..VIEW };
         assert_eq!(bound(&BALANCED, &fallen), 9_000, "0.8 Mbit/s for 90 ms");
         let sanctuary = View { role: BulkRole::Sanctuary, ..fallen };
         assert_eq!(bound(&BALANCED, &sanctuary), 7_000, "… and for 70 ms");
-        let hardly = View { hop: Rate::from_bps(64_000), ..fallen };
+        let hardly = View { hop: Some(Rate::from_bps(64_000)), ..fallen };
         assert_eq!(bound(&BALANCED, &hardly), 1_200, "one datagram at a time");
     }
 
@@ -267,7 +265,7 @@ mod tests {
         assert_eq!(bound(&STRICT, &idle), 1_200);
         let thin = View { is_thin: true, ..idle };
         assert_eq!(bound(&BALANCED, &thin), 7_200, "it is all there is");
-        let full = View { has_queue: true, ..thin };
+        let full = View { hop: Some(Rate::from_mbps(12.0)), ..thin };
         assert_eq!(bound(&BALANCED, &View { role: BulkRole::Sanctuary, ..full }), 0);
     }
 

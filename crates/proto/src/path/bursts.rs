@@ -16,13 +16,12 @@
 use units::{Duration, Instant};
 
 use super::health::SILENCE;
+use crate::recovery::LINK_MEMORY;
 
 /// A longer silence is an outage: a frame of video that waits for its end has become useless.
 const LONGEST_RUN: Duration = Duration::from_millis(250);
 /// Half of the time for which stalls are remembered: recorded operators have some in each minute.
 const HALF_STALL_MEMORY: Duration = Duration::from_secs(60);
-/// Half of the memory: with bursts of 100 ms and 20 % loss there are twenty in it.
-const HALF_MEMORY: Duration = Duration::from_secs(10);
 
 /// Remembers the two longest silent runs of either half of the memory.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +32,7 @@ pub(super) struct Bursts {
     halves: [[Duration; 2]; 2],
     /// Longer runs do not count.
     longest: Duration,
-    /// Half of the memory.
+    /// Half of the memory: of bursts, with 100 ms and 20 % loss there are twenty in it.
     half: Duration,
 }
 
@@ -43,7 +42,7 @@ impl Bursts {
             since: now,
             halves: [[Duration::ZERO; 2]; 2],
             longest: LONGEST_RUN,
-            half: HALF_MEMORY,
+            half: LINK_MEMORY,
         }
     }
 

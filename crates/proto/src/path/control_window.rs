@@ -40,6 +40,7 @@
 use units::{Duration, Instant, Rate};
 
 use super::Path;
+use super::bottleneck::DEEP;
 use crate::event::PathState;
 use crate::limits;
 use crate::recovery::{RIDE, SentPacket};
@@ -54,13 +55,13 @@ const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
 /// Control that may be under way on any path: two messages of 100 bytes. On a silent path more
 /// would keep its queue full, and it would never be heard again.
 const LEAST_WINDOW: u64 = 400;
-/// How long a datagram of control may take at the hop.
-const DATAGRAM: Duration = Duration::from_millis(40);
-/// Bytes that it may always hold, however slow the hop: four messages of 100 bytes.
+/// Bytes that a datagram of control may always hold, however slow the hop: four messages of 100
+/// bytes.
 const LEAST_DATAGRAM: usize = 480;
 /// … unless that takes longer than this: then it holds one message.
 const MOST_DATAGRAM: Duration = Duration::from_millis(300);
-/// The same where messages wait for so long that they are late: fewer headers bring more of them.
+/// How long it may take at the hop where messages wait for so long that they are late: fewer
+/// headers bring more of them.
 const LATE_DATAGRAM: Duration = Duration::from_millis(250);
 /// A path below this rate is thin: a datagram takes tens of milliseconds, and probes are traffic.
 pub(crate) const THIN: Rate = Rate::from_bps(300_000);
@@ -70,8 +71,6 @@ pub(super) const FULL: Rate = Rate::from_bps(100_000);
 /// By how much a copy is worth more for each share of what the path loses: where one in five is
 /// lost, half of [`FULL`] will do.
 const LOSS_WORTH: f64 = 5.0;
-/// The precision of timers: what is due a moment later is not due yet.
-const SOON: Duration = Duration::from_micros(1);
 /// On a thin path that fell silent probes go this far apart.
 const DRIP: Duration = Duration::from_millis(200);
 /// Bytes by which a datagram with a message exceeds a PING, which has the least round trip.
@@ -185,18 +184,15 @@ impl Path {
     /// Returns when a thin hop takes more than it does now.
     pub(super) fn control_ready_at(&self, now: Instant) -> Option<Instant> {
         let rate = self.slow_rate(now)?;
-        let bulk_at = self.free_at(rate) + SOON - SLACK;
+        // A moment later, by the precision of timers: at that time itself there is no room yet.
+        let bulk_at = self.free_at(rate) + Duration::from_micros(1) - SLACK;
         let fresh_at = bulk_at - self.bulk_before(rate);
-        let newest_at = self.newest_ready_at(now);
-        [Some(fresh_at), newest_at, Some(bulk_at)]
-            .into_iter()
-            .flatten()
-            .filter(|at| *at > now)
-            .min()
+        let all = [fresh_at, bulk_at].into_iter().chain(self.newest_ready_at(now));
+        all.filter(|at| *at > now).min()
     }
 
     /// Returns when the newest packet that is known to have left the hop left it.
-    pub(super) fn left_at(&self, rate: Rate) -> Instant {
+    fn left_at(&self, rate: Rate) -> Instant {
         let (sent_at, bytes) = self.link.seen;
         sent_at + self.link.hop.queue() + rate.transmission_time(bytes)
     }
@@ -306,11 +302,9 @@ impl Path {
     /// Returns the rate that a hop had when it was last busy, if it was seen to be thin then and
     /// nothing since has shown it to be faster, or if it was never seen to be faster at all.
     fn thin_rate(&self) -> Option<Rate> {
-        let counts = self.link.hop.fell() || self.link.hop.best_ever() < THIN;
-        self.link
-            .hop
-            .calm_rate()
-            .filter(|rate| *rate < THIN && counts && self.link.relayed.is_none())
+        let hop = &self.link.hop;
+        let counts = hop.fell() || hop.best_ever() < THIN;
+        hop.calm_rate().filter(|rate| *rate < THIN && counts && self.link.relayed.is_none())
     }
 
     /// Returns how long a copy of control would take from now.
@@ -353,7 +347,7 @@ impl Path {
         if self.link.rtt.srtt().is_none() {
             return LEAST_DATAGRAM;
         }
-        let takes = if is_late { LATE_DATAGRAM } else { DATAGRAM };
+        let takes = if is_late { LATE_DATAGRAM } else { DEEP };
         let rate = self.slow_rate(now);
         rate.map_or(usize::MAX, |rate| {
             let least = (rate.bytes_in(MOST_DATAGRAM) as usize).min(LEAST_DATAGRAM);

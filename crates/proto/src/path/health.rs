@@ -3,10 +3,10 @@
 //! ```text
 //! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay
 //! p        = 1 − (1 − loss)(1 − loss of acknowledgements) + 1 %          an answer fails by chance
-//! k        = least k with pᵏ ≤ 10⁻⁷, within 3…12
+//! k        = least k with pᵏ ≤ 10⁻⁷, 12 at most
 //! late     : the oldest packet sent since the last one acknowledged is older than
 //!            srtt + max(2·rttvar, 2 ms) + acknowledgement delay
-//!            → a probe leaves now and every srtt/4 (2.5…20 ms, all within 20 ms), until as many
+//!            → a probe leaves now and every srtt/4 (2.5…5 ms, all within 20 ms), until as many
 //!            answers are under way as a decision takes, and every srtt/8 (5…20 ms) beyond that
 //! doubtful : it is older than T
 //! patience = max(25 ms, 1.5 · the second longest silent run of late; `bursts.rs`)
@@ -29,10 +29,11 @@
 
 use units::{Duration, Instant};
 
+use super::HARDLY_CHANCE;
 use super::answers::Answers;
 use super::bursts::Bursts;
 use crate::event::PathState;
-
+use crate::limits;
 use crate::recovery::{PACKETS_PER_ACK, SentPacket};
 
 /// Chance, per packet, of suspecting a path that only loses packets at random.
@@ -42,27 +43,14 @@ const LOSS_DOUBT: f64 = 0.01;
 /// Chance, per packet, of calling for a backup because of losses at random: at 50 packets/s each
 /// way and 2 % of loss that costs 40 kB an hour.
 const FALSE_CALL: f64 = 1e-3;
-/// Least number of answers that are missing then: a single one is overdue after each loss.
-const LEAST_CALL: u32 = 2;
-/// Least number of unanswered packets.
-const LEAST_UNANSWERED: u32 = 3;
 /// Largest number of unanswered packets: what a path that loses half may demand.
-const MOST_UNANSWERED: u32 = 12;
+const MOST_UNANSWERED: usize = 12;
 /// Least allowance for variation: timers and scheduling of two operating systems.
 const LEAST_VARIATION: Duration = Duration::from_millis(4);
 /// Silence beyond the first overdue packet: pauses of the peer's processor. A run that is shorter
 /// is no silence.
 pub(super) const SILENCE: Duration = Duration::from_millis(25);
-/// Probes of a doubtful path are this far apart at least.
-const FASTEST_PROBE: Duration = Duration::from_micros(2_500);
-/// … and this far at most.
-const SLOWEST_PROBE: Duration = Duration::from_millis(20);
-/// The same where the path has come back from silent runs, as a multiple (3/2) of such a run: one
-/// that is a little longer is still usual.
-const BURST_PATIENCE: (u32, u32) = (3, 2);
-/// In a burst that the path is likely to come back from, probes are this far apart at least.
-const FASTEST_BURST_PROBE: Duration = Duration::from_millis(5);
-/// All probes that a decision needs leave within this time.
+/// All probes that a decision needs leave within this time; in a burst one does.
 const PROBES_WITHIN: Duration = Duration::from_millis(20);
 /// If the answers that come get no younger for this long, the path is slow, not silent.
 const STEADY: Duration = Duration::from_millis(200);
@@ -139,7 +127,7 @@ impl HealthView {
 
     /// Returns the age at which a packet has had time for an answer, once an older one is overdue.
     fn answerable_after(&self, bulk: bool) -> Duration {
-        self.srtt + self.rttvar.max(Duration::from_millis(2)) + self.held_back(bulk)
+        self.srtt + self.rttvar.max(LEAST_VARIATION / 2) + self.held_back(bulk)
     }
 
     fn held_back(&self, bulk: bool) -> Duration {
@@ -148,29 +136,25 @@ impl HealthView {
 
     /// Returns how many unanswered packets in a row chance does not explain.
     pub(super) fn unanswered_limit(&self) -> usize {
-        self.least_run(FALSE_ALARM).clamp(LEAST_UNANSWERED, MOST_UNANSWERED) as usize
+        self.least_run(FALSE_ALARM).min(MOST_UNANSWERED)
     }
 
-    /// Returns how many answers must be missing before control goes to a backup as well: fewer,
-    /// since a copy that was not needed costs its bytes alone.
-    fn call_limit(&self) -> usize {
-        self.run_by_chance().min(MOST_UNANSWERED as usize)
-    }
-
-    /// Returns the least number of answers in a row, two at least, that do not fail by chance.
+    /// Returns the least number of answers in a row that do not fail by chance: two at least, for
+    /// what is added to the loss. A single one is overdue after each loss.
     pub(super) fn run_by_chance(&self) -> usize {
-        self.least_run(FALSE_CALL).max(LEAST_CALL) as usize
+        self.least_run(FALSE_CALL)
     }
 
     /// Returns the least number of answers that chance makes fail in a row no more often than that.
-    fn least_run(&self, chance: f64) -> u32 {
+    fn least_run(&self, chance: f64) -> usize {
         let fails = 1.0 - (1.0 - self.loss) * (1.0 - self.loss_in) + LOSS_DOUBT;
-        (chance.ln() / fails.min(0.99).ln()).ceil() as u32
+        (chance.ln() / fails.min(0.99).ln()).ceil() as usize
     }
 
-    /// Returns how long an answer must be overdue before the path is given up.
+    /// Returns how long an answer must be overdue before the path is given up. A silent run that is
+    /// half as long again as those it has come back from is still usual.
     pub(super) fn patience(&self) -> Duration {
-        (self.burst * BURST_PATIENCE.0 / BURST_PATIENCE.1).max(SILENCE)
+        (self.burst * 3 / 2).max(SILENCE)
     }
 
     /// Returns how much later than late an answer may be because of bursts of losses alone.
@@ -186,19 +170,14 @@ impl HealthView {
     /// Returns the time between probes of a path that is likely to come back: as soon as it does,
     /// everything that the burst cost can be sent again.
     pub(super) fn burst_probe_interval(&self) -> Duration {
-        (self.srtt / 8).clamp(FASTEST_BURST_PROBE, SLOWEST_PROBE)
+        (self.srtt / 8).clamp(PROBES_WITHIN / 4, PROBES_WITHIN)
     }
 
     /// Returns the time between probes of a doubtful path.
     pub(super) fn probe_interval(&self) -> Duration {
         let within = PROBES_WITHIN / self.unanswered_limit() as u32;
-        (self.srtt / 4).min(SLOWEST_PROBE).min(within.max(FASTEST_PROBE)).max(FASTEST_PROBE)
+        (self.srtt / 4).min(within).max(PROBES_WITHIN / 8)
     }
-}
-
-/// Returns the age at which an answer is overdue where nothing varies and nothing is held back.
-pub(super) fn least_overdue(srtt: Duration) -> Duration {
-    srtt + LEAST_VARIATION
 }
 
 /// Says what the age of the unanswered packets means.
@@ -222,7 +201,9 @@ pub(super) fn alarm_at<'a>(
     mut unanswered: impl Iterator<Item = &'a SentPacket>,
 ) -> Option<Instant> {
     let oldest = unanswered.next()?;
-    let last = missing_answer(view, oldest, unanswered, view.call_limit())?;
+    // Fewer than condemn a path: a copy that was not needed costs its bytes alone.
+    let limit = view.run_by_chance().min(MOST_UNANSWERED);
+    let last = missing_answer(view, oldest, unanswered, limit)?;
     let overdue_at = oldest.sent_at + view.overdue_after(oldest.bulk);
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }
@@ -241,8 +222,7 @@ pub(super) fn silent_since<'a>(
     if overdue_at >= now {
         return None;
     }
-    let limit = view.run_by_chance();
-    let last = missing_answer(view, oldest, unheard, limit)?;
+    let last = missing_answer(view, oldest, unheard, view.run_by_chance())?;
     Some(overdue_at.max(last.sent_at + view.late_after(last.bulk)))
 }
 
@@ -266,8 +246,7 @@ pub(super) fn is_run<'a>(
     unanswered: impl Iterator<Item = &'a SentPacket>,
 ) -> bool {
     let overdue = |packet: &&SentPacket| packet.sent_at + view.overdue_after(packet.bulk) < now;
-    unanswered.take_while(overdue).take(LEAST_UNANSWERED as usize).count()
-        == LEAST_UNANSWERED as usize
+    unanswered.take_while(overdue).nth(HARDLY_CHANCE as usize - 1).is_some()
 }
 
 /// Judges a path by the packets sent since the last one that was acknowledged, oldest first.
@@ -359,7 +338,7 @@ impl Suspicion {
 
     /// Returns how long the path has been silent if it answers now.
     pub(super) fn run(&self, now: Instant) -> Duration {
-        self.overdue_for + now.since(self.began)
+        self.overdue_for + self.lasts(now)
     }
 
     /// Judges the acknowledgement of a packet sent at `sent_at`, the newest of its ACK frame.
@@ -390,10 +369,10 @@ impl Suspicion {
 
     /// Returns the time between probes: rarer the longer the path is silent.
     pub(super) fn probe_interval(&self, now: Instant, srtt: Duration) -> Duration {
-        match now.since(self.began).as_secs() {
-            0..10 => srtt.clamp(Duration::from_millis(50), Duration::from_millis(100)),
+        match self.lasts(now).as_secs() {
+            0..10 => srtt.clamp(limits::SIGN_OF_LIFE / 2, limits::SIGN_OF_LIFE),
             10..60 => Duration::from_millis(250),
-            _ => Duration::from_secs(1),
+            _ => limits::LONGEST_SIGN_OF_LIFE,
         }
     }
 }
@@ -427,9 +406,9 @@ mod tests {
             let srtt = Duration::from_millis(srtt_ms);
             HealthView { srtt, ..view(loss, loss) }.probe_interval()
         };
-        assert_eq!(interval(4, 0.0), FASTEST_PROBE);
+        assert_eq!(interval(4, 0.0), PROBES_WITHIN / 8);
         assert_eq!(interval(400, 0.0), PROBES_WITHIN / 4);
-        assert_eq!(interval(400, 0.5), FASTEST_PROBE);
+        assert_eq!(interval(400, 0.5), PROBES_WITHIN / 8);
     }
 
     #[test]

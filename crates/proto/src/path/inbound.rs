@@ -132,16 +132,15 @@ impl Path {
         let is_run = health::is_run(now, &view, self.sent.unanswered());
         let silent_since = self.silent_since(now);
         let newly = self.sent.on_ack(now, ack);
-        let newest_sent_at =
-            newly.packets.iter().chain(&newly.late).map(|packet| packet.sent_at).max();
+        let mut all = newly.packets.iter().chain(&newly.late);
+        let newest_sent_at = all.clone().map(|packet| packet.sent_at).max();
         let Some(newest_sent_at) = newest_sent_at else { return outcome };
         self.numbers.uncounted.on_acked(ack.largest);
-        outcome.clock = newly.packets.iter().chain(&newly.late).find_map(|packet| {
-            (packet.pn == ack.largest).then(|| ClockSample {
-                sent_at: packet.sent_at,
-                received_at_us: ack.received_at_us,
-                acked_at: now - ack.delay,
-            })
+        let largest = all.find(|packet| packet.pn == ack.largest).map(|packet| packet.sent_at);
+        outcome.clock = largest.map(|sent_at| ClockSample {
+            sent_at,
+            received_at_us: ack.received_at_us,
+            acked_at: now - ack.delay,
         });
         // A late answer shows no loss: the path is slow, or stood still.
         let on_time = now.since(newest_sent_at) <= view.overdue_after(true);
@@ -170,10 +169,8 @@ impl Path {
             self.bulk.congestion.on_ack(&view, &acked);
         }
         outcome.received_at_us = ack.received_at_us;
-        let mut all = newly.packets.iter().chain(&newly.late);
-        let largest = all.find(|packet| packet.pn == ack.largest);
         let is_gap = std::mem::take(&mut self.incoming.gap_since_ack);
-        outcome.repeats_lost = largest.filter(|_| is_gap).map(|packet| packet.sent_at);
+        outcome.repeats_lost = largest.filter(|_| is_gap);
         outcome.acked = newly.packets;
         outcome.acked.extend(newly.late);
         self.detect_lost(now, &mut outcome);
@@ -278,12 +275,8 @@ impl Path {
     }
 
     fn on_packet_acked(&mut self, now: Instant, packet: &SentPacket) {
-        let probe = packet.frames.iter().find_map(|frame| match frame {
-            SentFrame::MtuProbe { size } => Some(*size),
-            _ => None,
-        });
-        match probe {
-            Some(size) => self.mtu.on_probe_acked(now, size.into()),
+        match packet.frames.iter().find_map(mtu_probe_size) {
+            Some(size) => self.mtu.on_probe_acked(now, size),
             None if packet.ack_eliciting => self.mtu.on_acked(now, packet.bytes.into()),
             None => {}
         }

@@ -16,14 +16,12 @@
 
 use units::{Duration, Instant};
 
+use super::HARDLY_CHANCE;
 use crate::recovery::SentPacket;
 
-/// Marked packets lost in a row from which on others go unmarked.
-const DOUBT: u32 = 3;
-/// The same until the path is held to drop them …
+/// Marked packets lost in a row until the path is held to drop them, if half as many others have
+/// arrived meanwhile.
 const DROPPED: u32 = 8;
-/// … if so many others have arrived meanwhile.
-const PLAIN: u32 = 4;
 /// Time between two probes that are marked: as often as a carrier may have changed its mind.
 const AGAIN: Duration = Duration::from_secs(60);
 
@@ -50,7 +48,7 @@ impl Marks {
 
     /// Tells whether the next datagram with control is to be marked.
     pub(super) fn marks_next(&mut self) -> bool {
-        let takes_turns = self.lost >= DOUBT && self.was_marked;
+        let takes_turns = self.lost >= HARDLY_CHANCE && self.was_marked;
         self.was_marked = !(self.are_dropped() || takes_turns);
         self.was_marked
     }
@@ -90,7 +88,7 @@ impl Marks {
     }
 
     fn judge(&mut self, now: Instant) {
-        if !self.are_dropped() && self.lost >= DROPPED && self.plain >= PLAIN {
+        if !self.are_dropped() && self.lost >= DROPPED && self.plain >= DROPPED / 2 {
             self.on_probe_sent(now);
         }
     }

@@ -74,13 +74,18 @@ use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::{ClockSample, MAX_ACK_DELAY, SentFrames, SentPacket, SentPackets};
 
-/// How much longer an answer may take on a thin path: each datagram in front of it takes tens of
-/// milliseconds, in both directions.
-const THIN_PATIENCE: Duration = Duration::from_millis(200);
+/// What may queue on a thin path, where each datagram takes tens of milliseconds, in both
+/// directions: an answer may take so much longer. A path that answers behind a longer queue than
+/// this has become thin; behind a shorter one it only stalled.
+const THIN_QUEUE: Duration = Duration::from_millis(200);
 
-/// The same while an MTU probe is under way on an unknown path: the time that it takes at 16
-/// kbit/s.
+/// The same while an MTU probe is under way on an unknown path, and the most that is allowed for
+/// what stands before a packet on a slow one: the time that such a probe takes at 16 kbit/s.
 const PROBE_PATIENCE: Duration = Duration::from_millis(750);
+
+/// So many packets of one kind, marked or long or any, that are lost or unanswered in a row are
+/// hardly chance: at 10 % loss one time in a thousand.
+const HARDLY_CHANCE: u32 = 3;
 
 /// Configures a path.
 #[derive(Clone, Copy, Debug)]
@@ -316,11 +321,10 @@ impl Path {
     }
 
     fn link_view(&self, now: Instant) -> LinkView {
-        let srtt = self.link.rtt.srtt_or_initial();
         LinkView {
             now,
-            srtt,
-            min_rtt: self.link.rtt.min_rtt().unwrap_or(srtt),
+            srtt: self.link.rtt.srtt_or_initial(),
+            min_rtt: self.least_rtt(),
             mtu: self.mtu.current() as u64,
         }
     }
@@ -356,9 +360,9 @@ impl Path {
         // nothing is busy nothing queues.
         let was_busy = self.link.hop.rate_within(self.looked_at, KNOWN_FOR).is_some();
         let answer = if self.is_thin() && was_busy {
-            THIN_PATIENCE
+            THIN_QUEUE
         } else {
-            rate.transmission_time(self.sent.in_flight() as usize).min(THIN_PATIENCE)
+            rate.transmission_time(self.sent.in_flight() as usize).min(THIN_QUEUE)
         };
         answer.max(queued.min(PROBE_PATIENCE))
     }

@@ -10,6 +10,7 @@
 
 use units::{Duration, Instant};
 
+use super::HARDLY_CHANCE;
 use crate::limits::{LEAST_DATAGRAM, MAX_DATAGRAM, MIN_DATAGRAM};
 
 /// UDP payloads that common links and tunnels leave: links of 576, 800, 1,000, 1,128 and 1,228
@@ -30,25 +31,17 @@ const SIZES: [usize; 13] = [
     1_452,
     MAX_DATAGRAM,
 ];
-/// A path is probed once it has been alive for this long: a probe takes 370 ms at 32 kbit/s.
-const SETTLE: Duration = Duration::from_secs(1);
-/// Probes of one size before it is given up: at 10 % loss one size in a thousand is missed.
-const PROBES: u32 = 3;
+/// What a path does says something of it once it has lasted for this long: that it is alive, before
+/// a probe takes 370 ms of its time at 32 kbit/s; and that it loses large packets alone, as a full
+/// queue that counts bytes does as well, but not for as long.
+const LASTING: Duration = Duration::from_secs(1);
 /// Time to the next search after one that ended below the largest size.
 const SEARCH_AGAIN: Duration = Duration::from_secs(300);
 /// The same where datagrams go in pieces; twice as long after each further search, up to the time
 /// above.
 const SEARCH_SOON: Duration = Duration::from_secs(10);
-/// Time to the next search after a black hole was suspected: it may have been chance.
-const BLACK_HOLE_PAUSE: Duration = Duration::from_secs(20);
 /// Large packets lost in a row, with none arriving, that make a black hole.
 const BLACK_HOLE: u32 = 12;
-/// How long that must go on: a full queue that counts bytes also refuses large packets and takes
-/// small ones, but not for as long.
-const BLACK_HOLE_TIME: Duration = Duration::from_secs(1);
-/// The same of packets of a size that none has proven: at 10 % loss one path in a thousand is
-/// thought too narrow, until its first probe is answered.
-const UNPROVEN: u32 = 3;
 
 /// Finds and watches the MTU of one path.
 #[derive(Clone, Debug)]
@@ -119,7 +112,7 @@ impl MtuDiscovery {
     /// Notes that the path is new or has come back: it has more urgent things to carry, and
     /// meanwhile shows whether it is too thin for probes.
     pub(super) fn on_alive(&mut self, now: Instant) {
-        self.settled_at = now + SETTLE;
+        self.settled_at = now + LASTING;
     }
 
     /// Notes that a datagram was cut, since it was longer than the path is known to carry.
@@ -183,7 +176,7 @@ impl MtuDiscovery {
             return;
         }
         self.failures += 1;
-        if self.failures < PROBES {
+        if self.failures < HARDLY_CHANCE {
             return;
         }
         self.failures = 0;
@@ -212,12 +205,13 @@ impl MtuDiscovery {
         }
         self.hole.add(now, bytes);
         let Hole { lost, since, bytes, small_arrived } = self.hole;
-        let lasts = lost >= BLACK_HOLE && now.since(since) >= BLACK_HOLE_TIME;
+        let lasts = lost >= BLACK_HOLE && now.since(since) >= LASTING;
         if bytes > self.proven {
             self.doubt_unproven(now);
         } else if small_arrived && lasts {
             let limit = self.limit;
-            *self = Self { limit, ..Self::new(now + BLACK_HOLE_PAUSE) };
+            // It may have been chance.
+            *self = Self { limit, ..Self::new(now + SEARCH_SOON * 2) };
             self.current = self.current.min(limit);
         }
     }
@@ -237,7 +231,7 @@ impl MtuDiscovery {
     /// Gives up sizes that nothing has proven, where such packets vanish and smaller ones arrive.
     fn doubt_unproven(&mut self, now: Instant) {
         let Hole { lost, bytes, small_arrived, .. } = self.hole;
-        let is_unproven = lost >= UNPROVEN && bytes > self.proven;
+        let is_unproven = lost >= HARDLY_CHANCE && bytes > self.proven;
         if is_unproven && small_arrived {
             (self.current, self.search_at) = (self.proven, now);
             self.hole = Hole::none(now);
@@ -414,7 +408,7 @@ mod tests {
         let now = Instant::from_millis(1_000);
         mtu.on_lost(now, 1_472);
         assert_eq!((mtu.current(), mtu.probe(now)), (1_200, None));
-        assert_eq!(mtu.probe(now + BLACK_HOLE_PAUSE), Some(1_472));
+        assert_eq!(mtu.probe(now + SEARCH_SOON * 2), Some(1_472));
     }
 
     #[test]

@@ -3,10 +3,9 @@
 
 use units::{Duration, Instant, Rate};
 
-/// Depth of the bucket: a busy event loop may be this late without losing rate.
+/// Depth of the bucket, two datagrams at least: a busy event loop may be this late without losing
+/// rate.
 const BURST: Duration = Duration::from_millis(2);
-/// The least depth, datagrams.
-const BURST_DATAGRAMS: u64 = 2;
 
 /// Holds back what would leave faster than the pacing rate.
 #[derive(Clone, Debug)]
@@ -52,7 +51,7 @@ impl Pacer {
 }
 
 fn depth(rate: Rate, mtu: usize) -> i64 {
-    i64::try_from(rate.bytes_in(BURST).max(BURST_DATAGRAMS * mtu as u64)).unwrap_or(i64::MAX)
+    i64::try_from(rate.bytes_in(BURST).max(2 * mtu as u64)).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

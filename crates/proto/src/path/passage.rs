@@ -14,16 +14,13 @@
 
 use units::Duration;
 
+use super::bottleneck::JITTER;
+use crate::recovery::GRANULARITY;
+
 /// Receptions that the sums remember.
 const MEMORY: f64 = 16.0;
 /// Fewer receptions prove nothing.
 const ENOUGH: f64 = 6.0;
-/// How much better one explanation must fit than the other.
-const CLEARLY: f64 = 2.0;
-/// Least mean of the second sum, seconds: receptions are noted some hundred microseconds late.
-const TELLING: f64 = 0.001;
-/// A reception that differs by more than this did not come as it was sent, seconds.
-const OTHERWISE: f64 = 0.002;
 /// Packets further apart than this say nothing about each other.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -51,16 +48,18 @@ impl Passage {
         self.count = add(self.count, 1.0);
         self.bytes = add(self.bytes, bytes);
         self.seconds = add(self.seconds, received);
-        let served = bytes * self.seconds / self.bytes.max(1.0);
+        let served = bytes * self.seconds / self.bytes;
         self.last = (received - sent).abs();
         self.as_sent = add(self.as_sent, self.last);
         self.as_served = add(self.as_served, (received - served).abs());
     }
 
-    /// Tells whether packets come as they were sent, so that what delays them is no queue of ours.
+    /// Tells whether packets come as they were sent, so that what delays them is no queue of ours:
+    /// that explains their times at least twice as well.
     pub(super) fn passes(&self) -> bool {
-        let tells = self.count >= ENOUGH && self.as_served >= TELLING * self.count;
-        tells && self.last < OTHERWISE && self.as_sent * CLEARLY <= self.as_served
+        let noise = GRANULARITY.as_secs_f64() * self.count;
+        let tells = self.count >= ENOUGH && self.as_served >= noise;
+        tells && self.last < JITTER.as_secs_f64() && self.as_sent * 2.0 <= self.as_served
     }
 }
 

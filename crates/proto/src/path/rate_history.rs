@@ -17,10 +17,6 @@ const SLOTS: usize = 80;
 /// If more than one in this many receptions came too early for the rate, what looks like a queue is
 /// jitter.
 const EARLY_SHARE: u32 = 5;
-/// If more than one in this many came as they were sent, behind a hop that seems thin, the path has
-/// become longer, and what looks like a queue is that. Recorded operators, whose delay jumps: four
-/// in five. A full radio modem: one in five at most.
-const AS_SENT_SHARE: u32 = 2;
 
 /// Remembers rates.
 #[derive(Clone, Debug, Default)]
@@ -70,9 +66,11 @@ impl Slot {
         self.early * EARLY_SHARE > self.receptions
     }
 
-    /// Tells whether most packets came as they were sent, so that what delays them is no thin hop.
+    /// Tells whether most packets came as they were sent, so that what delays them is no thin hop:
+    /// the path has become longer. Recorded operators, whose delay jumps: four in five. A full
+    /// radio modem: one in five at most.
     pub(super) fn is_longer(&self) -> bool {
-        self.rate() < THIN && self.as_sent * AS_SENT_SHARE > self.receptions
+        self.rate() < THIN && self.as_sent * 2 > self.receptions
     }
 }
 
@@ -110,13 +108,8 @@ impl RateHistory {
             rates[count] = slot.rate();
             count += 1;
         }
-        let index = (quantile * count as f64) as usize;
-        let rates = &mut rates[..count];
-        if rates.is_empty() {
-            return None;
-        }
-        let index = index.min(rates.len() - 1);
-        Some(*rates.select_nth_unstable(index).1)
+        let index = ((quantile * count as f64) as usize).min(count.checked_sub(1)?);
+        Some(*rates[..count].select_nth_unstable(index).1)
     }
 
     /// Returns what the hop did in the last `memory`.

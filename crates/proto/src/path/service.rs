@@ -17,9 +17,11 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::answers::CALL_OVER;
 use super::{Carries, Cost, HealthView, Path, PathSnapshot, PathUse, Paths, health};
 use crate::event::{Call, PathState};
 use crate::ids::PathId;
+use crate::limits;
 use crate::recovery::MAX_ACK_DELAY;
 use crate::select::Tier;
 
@@ -27,12 +29,9 @@ use crate::select::Tier;
 /// which the least patient translators forget a UDP flow. A probe of both ends costs 264 bytes with
 /// all headers, 38 kB an hour.
 pub(super) const RESERVE_PROBE: Duration = Duration::from_secs(25);
-/// How long a backup rests before it is said to: calls that follow each other sooner are one use of
-/// it.
-const LET_GO_AFTER: Duration = Duration::from_secs(1);
 
 /// What is known of a path's use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Service {
     usage: PathUse,
     /// What of it the peer does not know yet: the number of the change, while it may not have
@@ -51,23 +50,6 @@ pub(super) struct Service {
     /// Whether it was said that it does, and since when it has rested again.
     is_said: bool,
     rests_since: Option<Instant>,
-}
-
-impl Default for Service {
-    fn default() -> Self {
-        Self {
-            usage: PathUse::default(),
-            untold: None,
-            change: 0,
-            carries: Carries::ALL,
-            serves: Carries::ALL,
-            is_watched: false,
-            full_since: None,
-            call: None,
-            is_said: false,
-            rests_since: None,
-        }
-    }
 }
 
 impl Path {
@@ -135,20 +117,19 @@ impl Path {
     /// while no backup waits for that.
     pub(super) fn alarm_at(&self, now: Instant) -> Option<(Instant, Call)> {
         let is_watched = self.service.is_watched && self.health.state == PathState::Active;
+        let view = is_watched.then(|| self.health_view(now))?;
         // How long a slow hop may hold an answer back is seen in what is usual, once there were
         // answers.
-        let (control_ack_delay, ack_delay) =
-            (self.control_held(), self.control_held().max(MAX_ACK_DELAY));
-        let view = is_watched.then(|| self.health_view(now))?;
+        let held = self.control_held();
         // A path that was called knows little of its variation, and the next one costs no more than
         // its bytes.
         let most = if self.service.usage.backup { view.srtt / 8 } else { view.rttvar };
         let rttvar = view.rttvar.min(most);
-        let view = HealthView { control_ack_delay, ack_delay, rttvar, ..view };
+        let ack_delay = held.max(MAX_ACK_DELAY);
+        let view = HealthView { control_ack_delay: held, ack_delay, rttvar, ..view };
         let missing = health::alarm_at(&view, self.sent.unanswered());
         let oldest = self.sent.unanswered().next();
-        let late =
-            oldest.map(|packet| packet.sent_at + self.health.answers.bound() + self.control_held());
+        let late = oldest.map(|packet| packet.sent_at + self.health.answers.bound() + held);
         let full = self.service.full_since.map(|since| since + view.overdue_after(false));
         let at = [(missing, Call::Silent), (late, Call::Slow), (full, Call::Full)];
         at.into_iter().filter_map(|(at, call)| at.zip(Some(call))).min_by_key(|(at, _)| *at)
@@ -171,7 +152,7 @@ impl Path {
     /// costs little either: a second while it may come back, then what it costs when it is there.
     pub(super) fn least_silent_probe(&self, silent_for: Duration) -> Duration {
         match self.rests() {
-            true if silent_for < Duration::from_secs(60) => Duration::from_secs(1),
+            true if silent_for < Duration::from_secs(60) => limits::LONGEST_SIGN_OF_LIFE,
             true => RESERVE_PROBE,
             false => Duration::ZERO,
         }
@@ -197,7 +178,7 @@ impl Path {
         let since = rests.then(|| *self.service.rests_since.get_or_insert(now));
         self.service.rests_since = since;
         let is_news = match since {
-            Some(since) => self.service.is_said && now.since(since) >= LET_GO_AFTER,
+            Some(since) => self.service.is_said && now.since(since) >= CALL_OVER,
             None => !self.service.is_said,
         };
         self.service.is_said ^= is_news;

@@ -22,18 +22,12 @@
 
 use units::{Duration, Instant};
 
-use super::{HealthView, Path, health};
+use super::{HealthView, Path, THIN_QUEUE, health};
 use crate::event::PathState;
 
 /// For so long a silent hop may be thin for all that is known: one of 5 kbit/s has brought
 /// something by then.
 const MAY_BE_THIN: Duration = Duration::from_millis(400);
-/// The time between two datagrams on a careful path, as a multiple of that between the peer's: what
-/// is sent here is as large, and acknowledgements stand in the same queue.
-const WAIT_FOR: u32 = 2;
-/// A path that answers behind a longer queue than this has become thin; behind a shorter one it
-/// only stalled.
-const STALLED: Duration = Duration::from_millis(200);
 
 impl Path {
     /// Returns since when answers have been missing; none while what is missing may be chance.
@@ -43,13 +37,11 @@ impl Path {
             && matches!(self.health.state, PathState::Active | PathState::Suspected);
         let oldest = self.sent.unheard().next().filter(|_| is_heard)?;
         let age = now.since(oldest.sent_at);
-        if self.health.silence.is_none() {
-            // Whatever else is known, no answer is overdue before.
-            let srtt = self.link.rtt.srtt_or_initial();
-            let empty = self.link.hop.empty_rtt().map_or(srtt, |(empty, _)| empty.min(srtt));
-            if age <= health::least_overdue(empty) {
-                return None;
-            }
+        // Whatever else is known, no answer is overdue before.
+        let srtt = self.link.rtt.srtt_or_initial();
+        let empty = self.link.hop.empty_rtt().map_or(srtt, |(empty, _)| empty.min(srtt));
+        if self.health.silence.is_none() && age <= empty {
+            return None;
         }
         // A suspicion may have made the other, of all that has come, as long as what ended it.
         let least = self.link.hop.least_rtt().into_iter().chain(self.link.rtt.min_rtt()).min();
@@ -85,7 +77,7 @@ impl Path {
 
     /// Notes how long the path had been silent, where an answer ends that and shows no thin hop.
     pub(super) fn on_silence_ended(&mut self, now: Instant, since: Instant) {
-        if self.silent_since(now).is_none() && self.link.hop.queue() < STALLED {
+        if self.silent_since(now).is_none() && self.link.hop.queue() < THIN_QUEUE {
             self.health.stalls.on_return(now, now.since(since));
         }
     }
@@ -131,11 +123,13 @@ impl Path {
     pub(crate) fn may_be_quiet_for(&self) -> Duration {
         let came = self.incoming.last_at;
         let is_slow = self.health.silence.is_some_and(|since| came.is_some_and(|at| at > since));
-        if is_slow { self.incoming.distance * WAIT_FOR } else { Duration::ZERO }
+        if is_slow { self.incoming.distance * 2 } else { Duration::ZERO }
     }
 
-    /// Returns how long nothing follows on what is sent while the path is careful.
+    /// Returns how long nothing follows on what is sent while the path is careful: twice as long at
+    /// most as on what the peer sends, since that is as large, and acknowledgements are in the same
+    /// queue.
     pub(super) fn careful_wait(&self, sent_at: Instant, since: Instant) -> Duration {
-        sent_at.since(since).min(self.incoming.distance * WAIT_FOR)
+        sent_at.since(since).min(self.incoming.distance * 2)
     }
 }

@@ -6,12 +6,9 @@ use units::{Duration, Instant};
 use super::health::{self, Answer, Suspicion, Verdict};
 use super::{Marks, Outcome, Path};
 use crate::event::PathState;
-use crate::recovery::SentPacket;
 
 /// A path that is suspected again this soon after its revival may have become slower, not silent.
 const SUSPECTED_AGAIN: Duration = Duration::from_secs(2);
-/// Added to the time now it lies after the sending of every outstanding packet: all are given up.
-const AFTER_ALL: Duration = Duration::from_secs(1);
 
 /// When the path asks whether it still works.
 #[derive(Debug)]
@@ -55,14 +52,15 @@ impl Path {
 
     fn health_timeout(&self) -> Option<Instant> {
         let probe = (!self.probes.wanted).then_some(self.probes.at);
-        let idle = self.probes.last_eliciting_at + self.idle_probe();
-        let idle = (self.idle_probe() > Duration::ZERO && !self.probes.wanted).then_some(idle);
         if self.health.suspicion.is_some() {
             return probe;
         }
         let view = self.health_view(self.looked_at);
         match health::judge(self.looked_at, &view, self.sent.unanswered()) {
-            Verdict::Healthy { look_at } => look_at.into_iter().chain(idle).min(),
+            Verdict::Healthy { look_at } => {
+                let idle = self.idle_at().filter(|_| !self.probes.wanted);
+                look_at.into_iter().chain(idle).min()
+            }
             Verdict::Late { look_at, enough: false } => probe.into_iter().chain([look_at]).min(),
             Verdict::Late { look_at, enough: true } => Some(look_at),
             Verdict::Doubtful { look_at: Some(look_at) } if view.is_patient() => {
@@ -90,8 +88,7 @@ impl Path {
     pub(super) fn look(&mut self, now: Instant, outcome: &mut Outcome) {
         let view = self.health_view(now);
         if self.health.state == PathState::Suspected {
-            let lost = self.sent.give_up_before(now - view.overdue_after(true));
-            self.on_given_up(now, lost, outcome);
+            self.give_up_before(now - view.overdue_after(true), now, outcome);
             self.probes.wanted |= self.probes.at <= now;
             return;
         }
@@ -103,7 +100,7 @@ impl Path {
             std::mem::replace(&mut self.health.late, !matches!(verdict, Verdict::Healthy { .. }));
         self.health.doubtful = matches!(verdict, Verdict::Doubtful { .. });
         self.probes.wanted |= match verdict {
-            Verdict::Healthy { .. } => self.is_idle(now),
+            Verdict::Healthy { .. } => self.idle_at().is_some_and(|at| at <= now),
             Verdict::Late { enough: false, .. } | Verdict::Doubtful { look_at: None } => {
                 !was_late || self.probes.at <= now
             }
@@ -119,10 +116,10 @@ impl Path {
         }
     }
 
-    /// Tells whether a path that carries nothing is to be probed.
-    fn is_idle(&self, now: Instant) -> bool {
+    /// Returns when a path that carries nothing is to be probed.
+    fn idle_at(&self) -> Option<Instant> {
         let interval = self.idle_probe();
-        interval > Duration::ZERO && now.since(self.probes.last_eliciting_at) >= interval
+        (interval > Duration::ZERO).then_some(self.probes.last_eliciting_at + interval)
     }
 
     fn suspect(&mut self, now: Instant, outcome: &mut Outcome) {
@@ -134,14 +131,14 @@ impl Path {
         self.probes.wanted = true;
         self.counters.suspicions += 1;
         self.link.was_thin = self.may_be_thin();
-        let lost = self.sent.give_up_before(now + AFTER_ALL);
-        self.on_given_up(now, lost, outcome);
+        self.give_up_before(Instant::ZERO + Duration::MAX, now, outcome);
         self.change_state(PathState::Suspected, outcome);
     }
 
-    /// Reports packets that silence cost: neither the loss estimate nor the congestion controller
-    /// hears of them.
-    fn on_given_up(&mut self, now: Instant, lost: Vec<SentPacket>, outcome: &mut Outcome) {
+    /// Reports what was sent before then as lost to silence: neither the loss estimate nor the
+    /// congestion controller hears of it.
+    fn give_up_before(&mut self, before: Instant, now: Instant, outcome: &mut Outcome) {
+        let lost = self.sent.give_up_before(before);
         let data = || lost.iter().filter(|packet| packet.counts);
         self.mtu.on_silence(now, data().map(|packet| packet.bytes.into()));
         for packet in data() {
@@ -158,9 +155,8 @@ impl Path {
             Answer::Stale => return,
             Answer::Fresh => {
                 let on_time = now.since(newest_sent_at) <= view.overdue_after(true);
-                let run = suspicion.run(now);
                 if on_time {
-                    self.health.bursts.on_return(now, run);
+                    self.health.bursts.on_return(now, suspicion.run(now));
                 }
             }
             Answer::Slower(rtt) => self.link.rtt.reset(now, rtt),
@@ -205,8 +201,7 @@ impl Path {
 
     fn give_up(&mut self, state: PathState, now: Instant, outcome: &mut Outcome) {
         self.spare_all();
-        let lost = self.sent.give_up_before(now + AFTER_ALL);
-        self.on_given_up(now, lost, outcome);
+        self.give_up_before(Instant::ZERO + Duration::MAX, now, outcome);
         self.health.suspicion = None;
         self.health.doubtful = false;
         self.probes.wanted = false;

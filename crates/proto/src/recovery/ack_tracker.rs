@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant};
 
 use super::loss_estimator::LossEstimator;
+use super::sent_packets::PACKET_THRESHOLD;
 use crate::limits;
 
 /// The longest that an acknowledgement is held back; the peer's timeouts allow for it.
@@ -26,9 +27,6 @@ pub(crate) const RIDE: Duration = Duration::from_millis(25);
 pub(crate) const PACKETS_PER_ACK: u32 = 8;
 /// Ranges older than this are no longer repeated: the peer has long decided what was lost.
 const RANGE_MEMORY: Duration = Duration::from_secs(1);
-/// Packets after a gap that are acknowledged at once: as many as recovery waits for [RFC 9002
-/// §6.1.1].
-const TOLD_AGAIN: u8 = 3;
 /// A gap of more packets is an outage, which says nothing about loss outside it.
 const LONGEST_GAP: u64 = 16;
 /// Ranges of packets that do not count which are remembered, and gaps that may turn out to be of
@@ -78,8 +76,8 @@ pub(crate) struct AckTracker {
     unacknowledged: u32,
     /// Packets that are still to be acknowledged at once because of a gap, and how often a faster
     /// path is still to tell of it.
-    hurried: u8,
-    told_elsewhere: u8,
+    hurried: u64,
+    told_elsewhere: u64,
     due_at: Option<Instant>,
     loss: LossEstimator,
     /// Packets whose absence is no loss.
@@ -121,7 +119,8 @@ impl AckTracker {
         }
         self.unacknowledged += 1;
         if arrival.in_order && (1..=LONGEST_GAP).contains(&gap) {
-            (self.hurried, self.told_elsewhere) = (TOLD_AGAIN, TOLD_AGAIN);
+            // With as many packets as the peer's recovery waits for.
+            (self.hurried, self.told_elsewhere) = (PACKET_THRESHOLD, PACKET_THRESHOLD);
         }
         let hurried = self.hurried > 0;
         self.hurried = self.hurried.saturating_sub(1);

@@ -15,10 +15,10 @@
 
 use units::{Duration, Instant};
 
+use super::GRANULARITY;
+
 /// How fast two clocks may drift apart: twice what cheap crystals are specified for.
 const SKEW_PPM: u64 = 100;
-/// Smaller contradictions are rounding and late timestamps: no step is reported.
-const STEP_US: i64 = 1_000;
 
 /// Tells the ages of what the peer handed in.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,8 @@ impl ClockOffset {
             return false;
         }
         self.bounds = Some(new);
-        both.low_us.saturating_sub(both.high_us) > STEP_US
+        // Smaller contradictions are rounding and late timestamps: no step is reported.
+        both.low_us.saturating_sub(both.high_us) > GRANULARITY.as_micros() as i64
     }
 
     /// Returns the estimate of peer's clock − our clock and its error bound, in microseconds.

@@ -18,20 +18,17 @@
 
 use units::{Duration, Instant};
 
+use super::LINK_MEMORY;
+
 /// Packets over which loss is averaged; 256 give ± 0.9 points at 2 % loss.
 const MEMORY: f64 = 256.0;
-/// The same in time, where few packets are sent: links of vehicles change. As long as the least
-/// round-trip time and reordering are remembered.
-const TIME_MEMORY: Duration = Duration::from_secs(10);
 /// Where packets are no further apart, those that are remembered are of the last minute anyway.
 const BUSY: Duration = Duration::from_millis(250);
 /// Packets below which time does not lower the evidence: one lost probe of an idle path is 4 %
 /// then, which is no alarm.
 const LEAST: f64 = 24.0;
-/// Packets over which the share of the last ones is averaged.
+/// Packets over which the share of the last ones is averaged, and runs over which their length is.
 const RECENT: f64 = 16.0;
-/// Runs over which the burst length is averaged.
-const BURST_MEMORY: f64 = 16.0;
 
 /// Estimates the share of packets lost and the mean length of runs of lost packets.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +56,7 @@ impl LossEstimator {
             self.run += 1;
         } else if self.run > 0 {
             self.runs += 1;
-            let weight = 1.0 / (self.runs as f64).min(BURST_MEMORY);
+            let weight = 1.0 / (self.runs as f64).min(RECENT);
             self.burst += weight * (self.run as f64 - self.burst);
             self.run = 0;
         }
@@ -106,7 +103,7 @@ impl LossEstimator {
         if since <= BUSY || self.packets == 0.0 {
             return;
         }
-        let left = self.packets / (1.0 + since.as_secs_f64() / TIME_MEMORY.as_secs_f64());
+        let left = self.packets / (1.0 + since.as_secs_f64() / LINK_MEMORY.as_secs_f64());
         let kept = left.max(self.packets.min(LEAST));
         self.loss *= left / kept;
         self.packets = kept;

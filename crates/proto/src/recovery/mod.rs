@@ -7,6 +7,7 @@ mod ack_tracker;
 mod clock_offset;
 mod delivery_rate;
 mod landed;
+mod least_of;
 mod loss_estimator;
 mod receipt;
 mod rtt;
@@ -17,8 +18,9 @@ pub(crate) use ack_tracker::{
 };
 pub(crate) use clock_offset::{Age, ClockOffset, ClockSample, PeerClock};
 pub(crate) use delivery_rate::{DeliveryRate, RateSample};
+pub(crate) use least_of::{LINK_MEMORY, LeastOf};
 pub(crate) use receipt::Receipt;
-pub(crate) use rtt::{INITIAL_RTT, RttEstimator, SLOW_ACK_DELAY};
+pub(crate) use rtt::{GRANULARITY, INITIAL_RTT, RttEstimator, SLOW_ACK_DELAY, smoothed};
 pub(crate) use sent_packets::{
     AckInfo, Mark, NewlyAcked, SentFrame, SentFrames, SentPacket, SentPackets,
 };

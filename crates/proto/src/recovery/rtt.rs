@@ -11,16 +11,16 @@
 
 use units::{Duration, Instant};
 
+use super::least_of::LeastOf;
 use crate::limits;
 
 /// Assumed until the first sample, as RFC 9002 §6.2.2 advises, but shorter: a drone's link is not
 /// the whole Internet. It is the one first guess of a round-trip time; the pauses before something
 /// is repeated to an address that never answered are shorter, because a repetition costs little.
 pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(200);
-/// The least variation that a timeout allows for: the precision of the operating system's timers.
-const GRANULARITY: Duration = Duration::from_millis(1);
-/// Buckets of one second that min_rtt remembers.
-const BUCKETS: usize = 10;
+/// The precision of the operating system's timers, and of the times at which receptions are noted:
+/// smaller differences of time say nothing [RFC 9002 §6.1.2].
+pub(crate) const GRANULARITY: Duration = Duration::from_millis(1);
 /// The standing round-trip time is the least of this many samples: jitter alone seldom delays them
 /// all.
 const STANDING: usize = 8;
@@ -35,11 +35,9 @@ pub(crate) struct RttEstimator {
     initial: Duration,
     latest: Duration,
     smoothed: Option<(Duration, Duration)>,
-    minimum: WindowedMinimum,
+    minimum: LeastOf<Duration>,
     recent: [Duration; STANDING],
     samples: usize,
-    /// By how much the least of the latest samples exceeds the minimum.
-    standing_queue: Duration,
 }
 
 impl RttEstimator {
@@ -48,10 +46,9 @@ impl RttEstimator {
             initial: INITIAL_RTT,
             latest: INITIAL_RTT,
             smoothed: None,
-            minimum: WindowedMinimum::new(),
+            minimum: LeastOf::default(),
             recent: [Duration::MAX; STANDING],
             samples: 0,
-            standing_queue: Duration::ZERO,
         }
     }
 
@@ -75,16 +72,8 @@ impl RttEstimator {
         self.latest = rtt;
         self.recent[self.samples % STANDING] = rtt;
         self.samples = self.samples.wrapping_add(1);
-        self.minimum.on_sample(now, rtt);
-        let standing = self.recent.iter().copied().min().unwrap_or(rtt);
-        self.standing_queue = standing.saturating_sub(self.minimum.least);
-        self.smoothed = Some(match self.smoothed {
-            None => (rtt, rtt / 2),
-            Some((srtt, rttvar)) => {
-                let rttvar = (rttvar * 3 + srtt.abs_diff(rtt)) / 4;
-                ((srtt * 7 + rtt) / 8, rttvar)
-            }
-        });
+        self.minimum.on_sample(now, rtt, true);
+        self.smoothed = Some(self.smoothed.map_or((rtt, rtt / 2), |known| smoothed(known, rtt)));
         rtt
     }
 
@@ -121,12 +110,14 @@ impl RttEstimator {
     /// controller (`congestion/standing_queue.rs`) is another one, because that controller keeps a
     /// queue on purpose and so must know noise, its own dry spells and routes that become longer.
     pub(crate) fn standing_queue(&self) -> Duration {
-        self.standing_queue
+        let standing = self.recent.iter().copied().min().unwrap_or_default();
+        self.minimum.least().map_or(Duration::ZERO, |least| standing - least)
     }
 
-    /// Returns the least sample of the last ten seconds in which there were samples.
+    /// Returns the least sample of the last ten seconds in which there were samples: an idle path
+    /// keeps what it knew.
     pub(crate) fn min_rtt(&self) -> Option<Duration> {
-        Some(self.minimum.least).filter(|least| *least < Duration::MAX)
+        self.minimum.least()
     }
 
     /// Returns the age at which an unanswered packet is overdue: srtt + 4·rttvar [RFC 9002 §6.2.1].
@@ -138,35 +129,12 @@ impl RttEstimator {
     }
 }
 
-/// Remembers the least value per second over [`BUCKETS`] seconds.
-///
-/// Time without samples does not pass: an idle path keeps what it knew.
-#[derive(Clone, Debug)]
-struct WindowedMinimum {
-    buckets: [Duration; BUCKETS],
-    current: usize,
-    bucket_began: Option<Instant>,
-    /// The least of all buckets.
-    least: Duration,
-}
-
-impl WindowedMinimum {
-    fn new() -> Self {
-        let none = Duration::MAX;
-        Self { buckets: [none; BUCKETS], current: 0, bucket_began: None, least: none }
-    }
-
-    fn on_sample(&mut self, now: Instant, value: Duration) {
-        let began = *self.bucket_began.get_or_insert(now);
-        if now.since(began) >= Duration::from_secs(1) {
-            self.current = (self.current + 1) % BUCKETS;
-            self.buckets[self.current] = Duration::MAX;
-            self.bucket_began = Some(now);
-        }
-        let bucket = &mut self.buckets[self.current];
-        *bucket = (*bucket).min(value);
-        self.least = self.buckets.iter().copied().min().unwrap_or(value);
-    }
+/// Returns a smoothed round-trip time and its variation after one more sample [RFC 9002 §5.3].
+pub(crate) fn smoothed(
+    (srtt, rttvar): (Duration, Duration),
+    rtt: Duration,
+) -> (Duration, Duration) {
+    ((srtt * 7 + rtt) / 8, (rttvar * 3 + srtt.abs_diff(rtt)) / 4)
 }
 
 #[cfg(test)]

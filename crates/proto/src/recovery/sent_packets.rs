@@ -20,20 +20,16 @@ use units::{Duration, Instant};
 use super::delivery_rate::DeliveryState;
 use super::landed::Landed;
 use super::loss_estimator::LossEstimator;
+use super::{GRANULARITY, LINK_MEMORY};
 use crate::ids::PathId;
 use crate::limits;
 
 /// Later packets that must be acknowledged before one is lost [RFC 9002 §6.1.1].
-const PACKET_THRESHOLD: u64 = 3;
+pub(super) const PACKET_THRESHOLD: u64 = 3;
 /// The largest value to which reordering raises [`PACKET_THRESHOLD`].
 const MAX_PACKET_THRESHOLD: u64 = 512;
 /// Age in eighths of the round-trip time at which a packet is lost [RFC 9002 §6.1.2].
 const TIME_EIGHTHS: u32 = 9;
-/// The largest value to which reordering raises [`TIME_EIGHTHS`]: a whole round trip more, as in
-/// RACK.
-const MAX_TIME_EIGHTHS: u32 = 16;
-/// Without a spurious loss for this long the thresholds return to their least values.
-const REORDERING_MEMORY: Duration = Duration::from_secs(10);
 /// A lost packet may be acknowledged for this long: longer than the stalls of a cellular link.
 const LOST_MEMORY: Duration = Duration::from_secs(5);
 /// One that may stand before the hop, since no later one was acknowledged, is remembered for this
@@ -41,8 +37,6 @@ const LOST_MEMORY: Duration = Duration::from_secs(5);
 const STANDING_MEMORY: Duration = Duration::from_secs(60);
 /// Lost packets that are remembered; beyond that the oldest is forgotten.
 const LOST_PACKETS: usize = 4_096;
-/// The least time threshold: the precision of the operating system's timers.
-const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// Names something that a delivery added to a packet, in that delivery's own terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,14 +137,10 @@ pub(crate) struct NewlyAcked {
 #[derive(Clone, Debug)]
 enum Entry {
     Outstanding(SentPacket),
-    /// Acknowledged or lost; the flag says which.
+    /// Acknowledged or lost; the flag says which, if that says anything about the path.
     Ended {
         pn: u64,
-        lost: bool,
-    },
-    /// Its fate says nothing about the path.
-    Ignored {
-        pn: u64,
+        lost: Option<bool>,
     },
 }
 
@@ -158,7 +148,7 @@ impl Entry {
     fn pn(&self) -> u64 {
         match self {
             Self::Outstanding(packet) => packet.pn,
-            Self::Ended { pn, .. } | Self::Ignored { pn } => *pn,
+            Self::Ended { pn, .. } => *pn,
         }
     }
 }
@@ -267,9 +257,7 @@ impl SentPackets {
             }
             if let Entry::Outstanding(packet) = entry {
                 // Nobody reports the loss of a packet that elicits no acknowledgement.
-                let counts = packet.ack_eliciting;
-                let end =
-                    if counts { Entry::Ended { pn, lost: false } } else { Entry::Ignored { pn } };
+                let end = Entry::Ended { pn, lost: packet.ack_eliciting.then_some(false) };
                 let Entry::Outstanding(packet) = std::mem::replace(entry, end) else { continue };
                 left += flight_bytes(&packet);
                 control_left += control_bytes(&packet, overtaken);
@@ -307,7 +295,8 @@ impl SentPackets {
         let threshold = self.packet_threshold.max(distance + 1);
         self.packet_threshold = threshold.min(MAX_PACKET_THRESHOLD);
         if self.reordered_at != Some(now) {
-            self.time_eighths = (self.time_eighths + 1).min(MAX_TIME_EIGHTHS);
+            // A whole round trip more at most, as in RACK.
+            self.time_eighths = (self.time_eighths + 1).min(2 * 8);
         }
         self.reordered_at = Some(now);
     }
@@ -405,11 +394,11 @@ impl SentPackets {
         if !matches!(self.entries[index], Entry::Outstanding(_)) {
             return None;
         }
-        let entry = std::mem::replace(&mut self.entries[index], Entry::Ignored { pn });
+        let entry = std::mem::replace(&mut self.entries[index], Entry::Ended { pn, lost: None });
         let Entry::Outstanding(packet) = entry else { return None };
         self.leave_flight(&packet);
         if counts && packet.ack_eliciting && packet.counts {
-            self.entries[index] = Entry::Ended { pn, lost: true };
+            self.entries[index] = Entry::Ended { pn, lost: Some(true) };
         }
         let first = self.first_unheard();
         let stands = |pn, packet: &SentPacket| if pn < first { 0 } else { u64::from(packet.bytes) };
@@ -429,8 +418,8 @@ impl SentPackets {
         while let Some(entry) = self.entries.front() {
             match entry {
                 Entry::Outstanding(_) => break,
-                Entry::Ended { lost, .. } => self.loss.on_outcome(self.at, *lost),
-                Entry::Ignored { .. } => {}
+                Entry::Ended { lost: Some(lost), .. } => self.loss.on_outcome(self.at, *lost),
+                Entry::Ended { .. } => {}
             }
             self.pop_front();
         }
@@ -451,7 +440,7 @@ impl SentPackets {
             first.remove();
         }
         self.given_up = self.count_given_up();
-        if self.reordered_at.is_some_and(|at| now.since(at) > REORDERING_MEMORY) {
+        if self.reordered_at.is_some_and(|at| now.since(at) > LINK_MEMORY) {
             self.reordered_at = None;
             self.packet_threshold = PACKET_THRESHOLD;
             self.time_eighths = TIME_EIGHTHS;
@@ -508,7 +497,7 @@ impl SentPackets {
         debug_assert_eq!(self.answered, self.count_answered());
         self.entries.range(self.answered..).filter_map(|entry| match entry {
             Entry::Outstanding(packet) => Some(packet),
-            Entry::Ended { .. } | Entry::Ignored { .. } => None,
+            Entry::Ended { .. } => None,
         })
     }
 

@@ -18,7 +18,8 @@ pub(crate) const CODE: usize = 8;
 const CODED: usize = 18;
 const VERSION: u8 = 2;
 const CODED_KIND: u8 = 5;
-const U48: u64 = (1 << 48) - 1;
+/// The largest number of six bytes.
+pub(crate) const U48: u64 = (1 << 48) - 1;
 
 /// One of the two ends of a relayed link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use units::{Instant, Rate};
 
 use super::form::{Fate, Form, Published, Ranked, RelayForm, Sent};
-use super::frame::{Body, Header, Ranks, Side, State, longest_datagram};
+use super::frame::{Body, Header, Ranks, Side, longest_datagram};
 use super::members::Refusal;
 use super::sink::{Received, Sink};
 use super::sources::Sources;
@@ -14,7 +14,6 @@ use super::{Queued, RelayError};
 use crate::crypto::Entropy;
 use crate::limits;
 use crate::path::RelayRoom;
-use crate::window::SeenWindow;
 
 /// The state of a gateway.
 #[derive(Debug)]
@@ -28,8 +27,6 @@ pub(super) struct Gateway {
     /// The number of the next small datagram.
     next_small: u64,
     sink: Sink,
-    small_seen: SeenWindow,
-    small_ready: VecDeque<Vec<u8>>,
     /// Whose reports count, and the newest.
     destinations: Sources,
     report: u32,
@@ -52,8 +49,6 @@ impl Gateway {
             small: VecDeque::new(),
             next_small: 0,
             sink: Sink::new(entropy.u32()),
-            small_seen: SeenWindow::new(limits::RELAY_REPLAY_WINDOW),
-            small_ready: VecDeque::new(),
             destinations: Sources::default(),
             report: 0,
         }
@@ -67,30 +62,23 @@ impl Gateway {
         body: Body,
     ) -> Result<(), Refusal> {
         match body {
-            Body::State(state) => self.on_state(header, &state),
+            Body::State(state) => {
+                let number = header.sender.number;
+                if number != 0 {
+                    let lost = self.transmitters.on_state(number, header.boot, &state);
+                    self.form.on_lost(&lost);
+                }
+                Ok(())
+            }
             // Another gateway's, of one number: what it sends is not for us.
-            _ if header.sender.number == 0 => return Err(Refusal::Misdirected),
+            _ if header.sender.number == 0 => Err(Refusal::Misdirected),
             Body::Small { source, number, datagram } => {
-                if self.sink.would_change(now, source) {
-                    self.small_seen = SeenWindow::new(limits::RELAY_REPLAY_WINDOW);
-                }
-                if !self.sink.admits(now, source) {
-                    return Err(Refusal::Stale);
-                }
-                if self.small_seen.insert(number) && self.small_ready.len() < limits::RELAY_QUEUE {
-                    self.small_ready.push_back(datagram);
-                }
+                self.sink.handle_small(now, source, number, datagram)
             }
-            Body::Coded(coded) => {
-                if self.sink.would_change(now, coded.source) {
-                    self.small_seen = SeenWindow::new(limits::RELAY_REPLAY_WINDOW);
-                }
-                return self.sink.handle_coded(now, &coded);
-            }
-            Body::Ranks(ranks) => return self.on_ranks(now, &ranks),
-            Body::Challenge(_) | Body::Answer(_) => {}
+            Body::Coded(coded) => self.sink.handle_coded(now, &coded),
+            Body::Ranks(ranks) => self.on_ranks(now, &ranks),
+            Body::Challenge(_) | Body::Answer(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// Drops relays that are not alive.
@@ -151,7 +139,7 @@ impl Gateway {
 
     /// Returns the next datagram for the session.
     pub(super) fn poll_delivery(&mut self) -> Option<Vec<u8>> {
-        self.small_ready.pop_front().or_else(|| self.sink.poll())
+        self.sink.poll()
     }
 
     /// Returns what became of the next datagram.
@@ -198,15 +186,6 @@ impl Gateway {
         longest_datagram(self.k)
     }
 
-    fn on_state(&mut self, header: &Header, state: &State) {
-        let number = header.sender.number;
-        if number == 0 {
-            return;
-        }
-        let lost = self.transmitters.on_state(number, header.boot, state);
-        self.form.on_lost(&lost);
-    }
-
     fn on_ranks(&mut self, now: Instant, ranks: &Ranks) -> Result<(), Refusal> {
         if ranks.source != self.source {
             return Err(Refusal::Stale);
@@ -216,10 +195,7 @@ impl Gateway {
             return Err(Refusal::Malformed);
         }
         let had_one = self.destinations.current().is_some();
-        let is_new = self.destinations.would_change(now, ranks.destination);
-        if !self.destinations.admit(now, ranks.destination) {
-            return Err(Refusal::Stale);
-        }
+        let is_new = self.destinations.admit(now, ranks.destination)?;
         if !is_new && ranks.number.wrapping_sub(self.report) as i32 <= 0 {
             return Ok(());
         }

@@ -3,12 +3,10 @@
 //! Rejected: homomorphic codes and signatures (keys of kilobytes, or milliseconds for a frame), and
 //! a signature for each frame (a quarter of a core).
 
-use super::frame::{self, Body, CODE, Header, Hop, NodeName, Side};
+use super::frame::{self, Body, CODE, Header, Hop, NodeName, Side, U48};
 use crate::crypto::MacKey;
 
 const LABEL: &str = "fulmar relay 2";
-/// The first counter that is never used.
-const LAST: u64 = (1 << 48) - 1;
 
 /// What all nodes of a group share.
 #[derive(Clone)]
@@ -68,8 +66,9 @@ impl Boot {
     /// Returns the header of the next frame; none when all counters are used.
     pub(crate) fn next_header(&mut self, hop: Hop, direction: Side) -> Option<Header> {
         let (sender, boot, counter) = (self.name, self.boot, self.counter);
-        self.counter += u64::from(counter < LAST);
-        (counter < LAST).then_some(Header { sender, hop, direction, boot, counter })
+        // The largest is never used.
+        self.counter += u64::from(counter < U48);
+        (counter < U48).then_some(Header { sender, hop, direction, boot, counter })
     }
 }
 
@@ -126,7 +125,7 @@ mod tests {
     #[test]
     fn counters_end_before_one_comes_twice() {
         let mut boot = Boot::new(NAME, &GroupKey::new([5; 32]), 1);
-        boot.counter = LAST - 1;
+        boot.counter = U48 - 1;
         sealed(&mut boot, Hop::Wire);
         let body = Body::State(super::super::frame::State::default());
         assert!(!boot.seal(Hop::Wire, Side::Air, &body, &mut Vec::new()));

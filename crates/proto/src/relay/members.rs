@@ -12,22 +12,17 @@ use units::{Duration, Instant};
 
 use super::frame::{self, Asked, Body, Header, Hop, NodeName, Numbers, Said};
 use super::keys::{self, Boot, GroupKey};
+use super::{ALIVE, ANSWERED, FORMER};
 use crate::crypto::{Entropy, MacKey};
 use crate::endpoint::TokenBucket;
 use crate::limits;
 use crate::window::SeenWindow;
 
-/// A node is alive for so long after a frame of it that counted.
-const ALIVE: Duration = Duration::from_secs(1);
-/// A boot is asked again after this.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
 /// A token is drawn anew after this, and an answer to it no longer counts after twice as long: an
 /// answer that was held back proves nothing.
 const TOKEN: Duration = Duration::from_secs(1);
 /// Boots of one name that are asked at a time.
 const CANDIDATES: usize = 4;
-/// Boots that lost their place and are remembered.
-const FORMER: usize = 8;
 
 /// Says why a frame was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,20 +110,6 @@ struct Member {
     doubled_at: Option<Instant>,
 }
 
-/// A frame that is taken.
-#[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) header: Header,
-    pub(super) body: Body,
-}
-
-/// What follows from a frame besides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    Challenge(Asked),
-    Answer(Asked),
-}
-
 /// The other nodes, as far as they were heard.
 pub(super) struct Members {
     group: GroupKey,
@@ -162,7 +143,7 @@ impl Members {
         hop: Hop,
         bytes: &[u8],
         own: &Boot,
-    ) -> (Option<Taken>, Option<Reply>) {
+    ) -> (Option<(Header, Body)>, Option<Body>) {
         let mut reply = None;
         match self.judge(now, hop, bytes, own, &mut reply) {
             Ok(taken) => (taken, reply),
@@ -189,14 +170,14 @@ impl Members {
         at.is_some_and(|at| now.since(at) < ALIVE)
     }
 
-    /// Lists the nodes that ever answered: name, boot, and when a frame that counted came last, by
-    /// hop.
+    /// Lists the nodes that ever answered: name, when a frame that counted came last, by hop, and
+    /// when two were last seen to have the name.
     pub(super) fn iter(
         &self,
-    ) -> impl Iterator<Item = (NodeName, u64, [Option<Instant>; 2], Option<Instant>)> {
+    ) -> impl Iterator<Item = (NodeName, [Option<Instant>; 2], Option<Instant>)> {
         self.members.iter().filter_map(|(name, member)| {
-            let proved = member.proved.as_ref()?;
-            Some((*name, proved.boot, member.heard_at, member.doubled_at))
+            member.proved.as_ref()?;
+            Some((*name, member.heard_at, member.doubled_at))
         })
     }
 
@@ -211,8 +192,8 @@ impl Members {
         hop: Hop,
         bytes: &[u8],
         own: &Boot,
-        reply: &mut Option<Reply>,
-    ) -> Result<Option<Taken>, Refusal> {
+        reply: &mut Option<Body>,
+    ) -> Result<Option<(Header, Body)>, Refusal> {
         let said = frame::read_header(bytes).map_err(|_| Refusal::Malformed)?;
         let sender = said.sender;
         if said.hop != hop {
@@ -240,7 +221,7 @@ impl Members {
         match &body {
             Body::Challenge(asked) => {
                 if (asked.name, asked.boot) == (own.name, own.boot) && self.answers.take(now) {
-                    *reply = Some(Reply::Answer(Asked { name: sender, boot, token: asked.token }));
+                    *reply = Some(Body::Answer(Asked { name: sender, boot, token: asked.token }));
                 }
                 return Ok(None);
             }
@@ -262,7 +243,7 @@ impl Members {
             return Err(Refusal::Replay);
         }
         member.heard_at[hop as usize] = Some(now);
-        Ok(Some(Taken { header, body }))
+        Ok(Some((header, body)))
     }
 
     /// Returns the header of a frame in full, if its code shows who wrote it.
@@ -295,12 +276,12 @@ impl Members {
     }
 
     /// Asks a boot whether it lives.
-    fn challenge(&mut self, now: Instant, header: &Header) -> Option<Reply> {
+    fn challenge(&mut self, now: Instant, header: &Header) -> Option<Body> {
         let Header { sender, boot, .. } = *header;
         let member = self.members.get_mut(&sender)?;
         let place = member.candidates.iter().position(|candidate| candidate.boot == boot);
         let is_due =
-            |candidate: &Candidate| candidate.asked_at.is_none_or(|at| now.since(at) >= ASK_AGAIN);
+            |candidate: &Candidate| candidate.asked_at.is_none_or(|at| now.since(at) >= ANSWERED);
         let place = match place {
             Some(place) => place,
             None if member.candidates.len() < CANDIDATES => {
@@ -332,7 +313,7 @@ impl Members {
         if now.since(candidate.drawn_at) >= TOKEN {
             (candidate.token, candidate.drawn_at) = (self.entropy.u64(), now);
         }
-        Some(Reply::Challenge(Asked { name: sender, boot, token: candidate.token }))
+        Some(Body::Challenge(Asked { name: sender, boot, token: candidate.token }))
     }
 
     /// Takes the answer of a boot.

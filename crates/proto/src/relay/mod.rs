@@ -35,12 +35,28 @@ mod transmitters;
 
 use core::fmt;
 
+use units::Duration;
+
 pub use form::{Fate, RelayForm, Sent};
 pub use frame::{Hop, NodeName, Side, longest_datagram};
 pub use members::{REFUSALS, Refusal, Refusals};
 pub use node::{RelayConfig, RelayMember, RelayNode, RelayRole, RelayStatus};
 pub use repeater::Relayed;
 pub use sink::Received;
+
+/// What is said again and again, is said so often at least: that a node is there, and what a
+/// destination has.
+const PRESENCE: Duration = Duration::from_millis(250);
+/// What was not heard for so long has ended: a node, a source, or what a relay is given to send.
+const ALIVE: Duration = PRESENCE.saturating_mul(4);
+/// Reports leave no more often than this. What is to be said again soon is said after twice as
+/// long.
+const REPORT: Duration = Duration::from_millis(10);
+/// So long an answer is waited for where nothing better is known.
+const ANSWERED: Duration = Duration::from_millis(50);
+/// Sources of a direction, and boots of a name, that lost their place and are remembered: what is
+/// still on its way comes of the last few.
+const FORMER: usize = 8;
 
 /// A frame that waits to be sealed.
 #[derive(Debug)]

@@ -12,19 +12,16 @@ use std::fmt;
 use units::{Duration, Instant, Rate};
 
 use super::form::{Fate, RelayForm, Sent};
-use super::frame::{Body, Hop, LAST_NODE, NodeName, Side};
+use super::frame::{Body, Hop, LAST_NODE, NodeName, Side, State};
 use super::gateway::Gateway;
 use super::keys::{Boot, GroupKey};
-use super::members::{Members, Refusals, Reply, Taken};
+use super::members::{Members, Refusals};
 use super::repeater::{Relayed, Repeater};
 use super::sink::Received;
-use super::{Queued, RelayError};
+use super::{PRESENCE, Queued, RelayError};
 use crate::crypto::Entropy;
 use crate::limits;
 use crate::path::RelayRoom;
-
-/// Every node says so often that it is there.
-const PRESENCE: Duration = Duration::from_millis(250);
 
 /// What a node of a group is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,7 +119,7 @@ pub struct RelayNode {
     members: Members,
     role: Role,
     /// What the node itself has to say, by hop.
-    replies: [VecDeque<(Side, Body)>; 2],
+    replies: [VecDeque<Queued>; 2],
     present_at: [Instant; 2],
     frames_in: u64,
     frames_out: u64,
@@ -168,17 +165,13 @@ impl RelayNode {
         self.now = now;
         self.frames_in += 1;
         let (taken, reply) = self.members.admit(now, hop, bytes, &self.boot);
-        if let Some(reply) = reply {
-            let body = match reply {
-                Reply::Challenge(asked) => Body::Challenge(asked),
-                Reply::Answer(asked) => Body::Answer(asked),
-            };
-            let queue = &mut self.replies[hop as usize];
-            if queue.len() < limits::RELAY_QUEUE {
-                queue.push_back((self.boot.name.side, body));
-            }
+        let queue = &mut self.replies[hop as usize];
+        if let Some(body) = reply
+            && queue.len() < limits::RELAY_QUEUE
+        {
+            queue.push_back(Queued { direction: self.boot.name.side, body });
         }
-        let Some(Taken { header, body }) = taken else { return };
+        let Some((header, body)) = taken else { return };
         let handled = match &mut self.role {
             Role::Gateway(gateway) => gateway.handle(now, &header, body),
             Role::Repeater(repeater) => repeater.handle(now, hop, &header, body),
@@ -194,26 +187,10 @@ impl RelayNode {
     /// nobody hands in is taken for not there, and transmitters get something else to send.
     pub fn poll_transmit(&mut self, now: Instant, hop: Hop, buf: &mut Vec<u8>) -> bool {
         self.now = now;
-        let own = self.boot.name.side;
-        let queued = self.replies[hop as usize].pop_front().or_else(|| self.presence(now, hop));
-        let (direction, body) = match queued {
-            Some(queued) => queued,
-            None => {
-                let queued = match &mut self.role {
-                    Role::Gateway(_) if hop == Hop::Radio => None,
-                    Role::Gateway(gateway) => {
-                        let members = &self.members;
-                        let alive = |number| {
-                            members.is_alive(now, NodeName { side: own, number }, Hop::Wire)
-                        };
-                        gateway.keep(alive);
-                        gateway.poll(now)
-                    }
-                    Role::Repeater(repeater) => repeater.poll(now, hop),
-                };
-                let Some(Queued { direction, body }) = queued else { return false };
-                (direction, body)
-            }
+        let queued = self.replies[hop as usize].pop_front();
+        let queued = queued.or_else(|| self.presence(now, hop));
+        let Some(Queued { direction, body }) = queued.or_else(|| self.next(now, hop)) else {
+            return false;
         };
         if !self.boot.seal(hop, direction, &body, buf) {
             return false;
@@ -326,7 +303,7 @@ impl RelayNode {
     /// Returns what the node says of itself.
     pub fn status(&self, now: Instant) -> RelayStatus {
         let since = |at: Option<Instant>| at.map(|at| now.since(at));
-        let members = self.members.iter().map(|(name, _, [wire, radio], doubled)| RelayMember {
+        let members = self.members.iter().map(|(name, [wire, radio], doubled)| RelayMember {
             name,
             wire: since(wire),
             radio: since(radio),
@@ -355,13 +332,26 @@ impl RelayNode {
         }
     }
 
+    /// Returns what gateway or relay sends next.
+    fn next(&mut self, now: Instant, hop: Hop) -> Option<Queued> {
+        match &mut self.role {
+            Role::Gateway(_) if hop == Hop::Radio => None,
+            Role::Gateway(gateway) => {
+                let (members, side) = (&self.members, self.boot.name.side);
+                gateway.keep(|number| members.is_alive(now, NodeName { side, number }, Hop::Wire));
+                gateway.poll(now)
+            }
+            Role::Repeater(repeater) => repeater.poll(now, hop),
+        }
+    }
+
     /// Returns what a node says of itself, when it is time.
-    fn presence(&mut self, now: Instant, hop: Hop) -> Option<(Side, Body)> {
+    fn presence(&mut self, now: Instant, hop: Hop) -> Option<Queued> {
         let is_due = self.present_at[hop as usize] <= now;
-        let state = match (&mut self.role, hop) {
-            (Role::Gateway(_), Hop::Radio) => return None,
-            (Role::Gateway(_), Hop::Wire) => super::frame::State::default(),
-            (Role::Repeater(repeater), hop) => {
+        let state = match &mut self.role {
+            Role::Gateway(_) if hop == Hop::Radio || !is_due => return None,
+            Role::Gateway(_) => State::default(),
+            Role::Repeater(repeater) => {
                 let tells = hop == Hop::Wire && repeater.tells_room(now);
                 if !is_due && !tells {
                     return None;
@@ -371,10 +361,8 @@ impl RelayNode {
         };
         if is_due {
             self.present_at[hop as usize] = now + PRESENCE;
-        } else if matches!(self.role, Role::Gateway(_)) {
-            return None;
         }
-        Some((self.boot.name.side, Body::State(state)))
+        Some(Queued { direction: self.boot.name.side, body: Body::State(state) })
     }
 }
 

@@ -22,6 +22,7 @@ use std::cmp::Ordering;
 
 use units::{Duration, Instant, Rate};
 
+use super::{ANSWERED, REPORT};
 use crate::limits;
 use crate::path::THIN;
 
@@ -34,24 +35,21 @@ const QUEUED_LONG: Duration = Duration::from_millis(125);
 const MEASURED: Duration = Duration::from_millis(100);
 /// Where no queue stands, the limit grows by this in that time.
 const GROWS: f64 = 1.5;
-/// Frames beyond what a radio carries, where that is less than its relay says: what is not reported
-/// may wait, and not be lost.
-const SLACK: f64 = 2.0;
-/// Frames under way at first. While none is reported, another follows after [`FIRST_REST`]. With
-/// [`UNHEARD`] of them out, the radio is thin or hardly heard: it rests for as long as a thin one
-/// takes for some of them, or [`SOON`] where another radio of its side is known not to be thin.
-const FIRST: usize = 2;
+/// Frames beyond what a radio is known to carry: those under way at first, and where that is less
+/// than its relay says, for what is not reported may wait there, and not be lost.
+const SLACK: usize = 2;
+/// While none is reported, another follows after this. With [`UNHEARD`] of them out, the radio is
+/// thin or hardly heard: it rests for as long as a thin one takes for some of them, or no longer
+/// than reports are apart where another radio of its side is known not to be thin.
 const FIRST_REST: Duration = Duration::from_millis(200);
 const UNHEARD: usize = 5;
 const UNHEARD_REST: Duration = Duration::from_millis(1_000);
-const SOON: Duration = Duration::from_millis(10);
 /// The least limit: a frame every 1.2 s.
 const LEAST: Rate = Rate::from_bps(10_000);
-/// Where a radio has all that it may hold, it gets another frame after so long: if that is heard,
-/// so was what came before. A thin one gets it after what [`REST`] frames take at the limit, and
-/// one that starts after as many of the least round trips, if that is longer: what carries control
-/// as well must not be filled by guesses.
-const ANOTHER: Duration = Duration::from_millis(50);
+/// Where a radio has all that it may hold, it gets another frame when an answer is overdue
+/// ([`ANSWERED`]): if that is heard, so was what came before. A thin one gets it after what so many
+/// frames take at the limit, and one that starts after as many of the least round trips, if that is
+/// longer: what carries control as well must not be filled by guesses.
 const REST: u32 = 4;
 /// Frames beyond what a radio carries, times n where one of n is heard: a run of misses that long
 /// is chance. With fewer, a flight now and then stops sending to a radio that is heard; with more,
@@ -83,18 +81,17 @@ pub(super) struct Radio {
 
 impl Radio {
     pub(super) fn new(rate: Rate) -> Self {
-        let (least, since, left, earliest) = (None, Instant::ZERO, 0, None);
         Self {
             rate,
             limit: rate,
-            start: Some(FIRST),
+            start: Some(SLACK),
             has_fast_kin: false,
-            least,
+            least: None,
             is_late: false,
-            since,
-            reported_at: since,
-            left,
-            earliest,
+            since: Instant::ZERO,
+            reported_at: Instant::ZERO,
+            left: 0,
+            earliest: None,
         }
     }
 
@@ -190,13 +187,13 @@ impl Radio {
     /// Returns how many frames may be under way, where this part of them is heard.
     pub(super) fn window(&self, heard: f64) -> usize {
         let (None, Some((_, least))) = (self.start, self.least) else {
-            return self.start.unwrap_or(FIRST);
+            return self.start.unwrap_or(SLACK);
         };
         if self.limit < self.rate.min(THIN) {
             return 1;
         }
         let held = self.held(least);
-        let slack = if self.limit < self.rate { SLACK } else { MISSED / heard };
+        let slack = if self.limit < self.rate { SLACK as f64 } else { MISSED / heard };
         (held + slack) as usize
     }
 
@@ -206,14 +203,14 @@ impl Radio {
             return match under_way.cmp(&UNHEARD) {
                 Ordering::Less => FIRST_REST,
                 Ordering::Equal if !self.has_fast_kin => UNHEARD_REST,
-                _ => SOON,
+                _ => REPORT,
             };
         };
         let takes = self.limit.transmission_time(limits::MAX_DATAGRAM);
         match (self.start, self.is_thin()) {
-            (Some(_), _) => ANOTHER.max(least * REST),
+            (Some(_), _) => ANSWERED.max(least * REST),
             (None, true) => takes * REST,
-            (None, false) => ANOTHER,
+            (None, false) => ANSWERED,
         }
     }
 }

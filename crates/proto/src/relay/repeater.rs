@@ -14,10 +14,10 @@ use coding::block::Recoder;
 use coding::{CoefficientKey, Outcome};
 use units::{Duration, Instant, Rate};
 
-use super::Queued;
 use super::frame::{Body, COMPLETE, Coded, Header, Hop, Ranks, Side, State, longest_datagram};
 use super::members::Refusal;
 use super::sources::Sources;
+use super::{ALIVE, Queued, REPORT};
 use crate::delivery::generation::LENGTH;
 use crate::limits;
 use crate::window::SeenWindow;
@@ -27,15 +27,9 @@ use crate::window::SeenWindow;
 const AHEAD: Duration = Duration::from_millis(4);
 /// Frames that may wait, at most.
 const MOST: u32 = 16;
-/// Room is told again after this, while coded frames come.
-const TELL_AGAIN: Duration = Duration::from_millis(20);
-/// The destination is shown frames of generations that are over no more often than this.
-const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// A report has been missed when its gateway goes on for so long after it: longer than they are
 /// apart while any is due.
 const MISSED: Duration = Duration::from_millis(300);
-/// For how long after the last coded frame.
-const BUSY: Duration = Duration::from_secs(1);
 
 /// Counts what a relay passed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,27 +89,16 @@ impl Flow {
 
     /// Tells whether the destination is to be shown a frame of what is over, and notes it.
     fn may_ask(&mut self, now: Instant) -> bool {
-        let may = self.asked_at.is_none_or(|at| now.since(at) >= ASK_AGAIN);
+        let may = self.asked_at.is_none_or(|at| now.since(at) >= REPORT * 2);
         if may {
             self.asked_at = Some(now);
         }
         may
     }
 
-    fn admits(&mut self, now: Instant, source: u32) -> bool {
-        if self.sources.would_change(now, source) {
-            let (sources, fresh) = (std::mem::take(&mut self.sources), Self::new());
-            *self = Self { sources, ..fresh };
-        }
-        self.sources.admit(now, source)
-    }
-
     /// Tells whether a report is the newest, and notes it.
     fn is_newest(&mut self, now: Instant, ranks: &Ranks) -> bool {
-        let is_new = self.destinations.would_change(now, ranks.destination);
-        if !self.destinations.admit(now, ranks.destination) {
-            return false;
-        }
+        let Ok(is_new) = self.destinations.admit(now, ranks.destination) else { return false };
         let is_newer = is_new || ranks.number.wrapping_sub(self.report) as i32 > 0;
         if is_newer {
             (self.report, self.reported_at) = (ranks.number, now);
@@ -212,17 +195,13 @@ impl Repeater {
         };
         match body {
             Body::Small { source, number, .. } => {
-                if !self.admits(now, header.direction, source) {
-                    return Err(Refusal::Stale);
-                }
+                self.admit(now, header.direction, source)?;
                 if self.flows[header.direction as usize].small.insert(number) {
                     self.pass_on(onward, header.direction, body);
                 }
             }
             Body::Coded(coded) => {
-                if !self.admits(now, header.direction, coded.source) {
-                    return Err(Refusal::Stale);
-                }
+                self.admit(now, header.direction, coded.source)?;
                 self.coded_at = Some(now);
                 match onward {
                     Some(Hop::Radio) => self.transmit(now, coded),
@@ -275,11 +254,11 @@ impl Repeater {
         self.tell_at = self.room_at(now);
     }
 
-    /// Tells whether the gateway is to hear of room.
+    /// Tells whether the gateway is to hear of room, now or again.
     pub(super) fn tells_room(&mut self, now: Instant) -> bool {
         let tells = self.tell_at <= now && self.is_busy(now);
         if tells {
-            self.tell_at = self.room_at(now).max(now + TELL_AGAIN);
+            self.tell_at = self.room_at(now).max(now + REPORT * 2);
         }
         tells
     }
@@ -318,10 +297,11 @@ impl Repeater {
         now + self.ends_at(now).since(now).saturating_sub(AHEAD)
     }
 
-    /// Tells whether a source counts; another gateway of this side counts its orders anew.
-    fn admits(&mut self, now: Instant, direction: Side, source: u32) -> bool {
+    /// Hears a source, if it counts; another gateway of this side counts its orders anew.
+    fn admit(&mut self, now: Instant, direction: Side, source: u32) -> Result<(), Refusal> {
         let flow = &mut self.flows[direction as usize];
-        if flow.sources.would_change(now, source) {
+        if flow.sources.admit(now, source)? {
+            *flow = Flow { sources: std::mem::take(&mut flow.sources), ..Flow::new() };
             // What waits of the one before would be taken for it across the radio.
             self.at_once
                 .iter_mut()
@@ -331,11 +311,12 @@ impl Repeater {
                 self.waiting.clear();
             }
         }
-        flow.admits(now, source)
+        Ok(())
     }
 
+    /// Tells whether coded frames come.
     fn is_busy(&self, now: Instant) -> bool {
-        self.coded_at.is_some_and(|at| now.since(at) < BUSY)
+        self.coded_at.is_some_and(|at| now.since(at) < ALIVE)
     }
 
     fn pass_on(&mut self, onward: Option<Hop>, direction: Side, body: Body) {
@@ -363,15 +344,14 @@ impl Repeater {
         }
         let key = self.key;
         let flow = &mut self.flows[self.side as usize];
-        if flow.held(&coded, key).is_none() {
+        let Some(held) = flow.held(&coded, key) else {
             // The gateway has missed the report that it is over, and no other comes: the
             // destination is to say so again.
             if now.since(flow.reported_at) >= MISSED && flow.may_ask(now) {
                 self.wait(Waiting::Given(coded));
             }
             return;
-        }
-        let Some(held) = flow.held(&coded, key) else { return };
+        };
         held.recoder.push_coded(&coded.coefficients, &coded.payload);
         let is_full = held.recoder.rank() == usize::from(coded.k) && !held.triggered;
         held.triggered |= is_full;
@@ -394,15 +374,14 @@ impl Repeater {
         let key = self.key;
         self.relayed.heard += u64::from(onward.is_some());
         let flow = &mut self.flows[header.direction as usize];
-        if flow.held(&coded, key).is_none() {
+        let Some(held) = flow.held(&coded, key) else {
             // The report that it is over was lost: the destination says so again when the frame
             // comes there.
             if let Some(hop) = onward.filter(|_| flow.may_ask(now)) {
                 self.pass_on(Some(hop), header.direction, Body::Coded(coded));
             }
             return;
-        }
-        let Some(held) = flow.held(&coded, key) else { return };
+        };
         let outcome = held.recoder.push_coded(&coded.coefficients, &coded.payload);
         let is_useful = outcome == Outcome::Innovative;
         // As published one leaves for each that comes.

@@ -10,16 +10,14 @@ use units::{Duration, Instant};
 use super::frame::{COMPLETE, Coded, NOBODY, Ranks, longest_datagram};
 use super::members::Refusal;
 use super::sources::Sources;
+use super::{PRESENCE, REPORT};
 use crate::delivery::generation::LENGTH;
 use crate::limits;
+use crate::window::SeenWindow;
 
-/// Reports leave no more often than this, and are repeated after twice as long, and so on …
-const REPORT: Duration = Duration::from_millis(10);
-/// … at most.
-const LONGEST: Duration = Duration::from_millis(250);
-
-/// Datagrams that wait to be handed up, at most: more than a few turns of a daemon's loop bring.
-const READY: usize = 2_048;
+/// Datagrams that wait to be handed up, at most: all of the generations that are remembered, which
+/// is more than a few turns of a daemon's loop bring.
+const READY: usize = limits::RELAY_REMEMBERED as usize * limits::GENERATION_PACKETS;
 
 /// Counts what came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +48,8 @@ pub(super) struct Sink {
     open: BTreeMap<u64, Open>,
     heard: BTreeMap<u8, u32>,
     ready: VecDeque<Vec<u8>>,
+    small_seen: SeenWindow,
+    small_ready: VecDeque<Vec<u8>>,
     number: u32,
     reported_at: Instant,
     due_at: Option<Instant>,
@@ -68,6 +68,8 @@ impl Sink {
             open: BTreeMap::new(),
             heard: BTreeMap::new(),
             ready: VecDeque::new(),
+            small_seen: SeenWindow::new(limits::RELAY_REPLAY_WINDOW),
+            small_ready: VecDeque::new(),
             number: 0,
             reported_at: Instant::ZERO,
             due_at: None,
@@ -76,28 +78,35 @@ impl Sink {
         }
     }
 
-    /// Tells whether another source counts from now on, if this one is heard.
-    pub(super) fn would_change(&self, now: Instant, source: u32) -> bool {
-        self.sources.would_change(now, source)
-    }
-
-    /// Tells whether what a source says counts; one that is new takes the place of that before.
-    pub(super) fn admits(&mut self, now: Instant, source: u32) -> bool {
-        let is_new = self.sources.would_change(now, source);
-        let admits = self.sources.admit(now, source);
-        if admits && is_new {
+    /// Hears a source, if it counts; one that is new takes the place of that before.
+    fn admit(&mut self, now: Instant, source: u32) -> Result<(), Refusal> {
+        if self.sources.admit(now, source)? {
             (self.floor, self.due_at) = (0, None);
             self.open.clear();
             self.heard.clear();
+            self.small_seen = SeenWindow::new(limits::RELAY_REPLAY_WINDOW);
         }
-        admits
+        Ok(())
+    }
+
+    /// Takes a small datagram.
+    pub(super) fn handle_small(
+        &mut self,
+        now: Instant,
+        source: u32,
+        number: u64,
+        datagram: Vec<u8>,
+    ) -> Result<(), Refusal> {
+        self.admit(now, source)?;
+        if self.small_seen.insert(number) && self.small_ready.len() < limits::RELAY_QUEUE {
+            self.small_ready.push_back(datagram);
+        }
+        Ok(())
     }
 
     /// Takes a coded frame.
     pub(super) fn handle_coded(&mut self, now: Instant, coded: &Coded) -> Result<(), Refusal> {
-        if !self.admits(now, coded.source) {
-            return Err(Refusal::Stale);
-        }
+        self.admit(now, coded.source)?;
         // Not noted as heard, so that it is sent again.
         if self.ready.len() >= READY {
             return Err(Refusal::BeyondBound);
@@ -152,7 +161,7 @@ impl Sink {
 
     /// Returns the next datagram.
     pub(super) fn poll(&mut self) -> Option<Vec<u8>> {
-        self.ready.pop_front()
+        self.small_ready.pop_front().or_else(|| self.ready.pop_front())
     }
 
     /// Returns when a report is due.
@@ -165,7 +174,8 @@ impl Sink {
         if self.due_at.is_none_or(|at| at > now) {
             return None;
         }
-        self.again = (self.again * 2).min(LONGEST);
+        // After 20 ms, 40 ms and so on.
+        self.again = (self.again * 2).min(PRESENCE);
         self.due_at = (!self.open.is_empty()).then(|| now + self.again);
         self.reported_at = now;
         self.number = self.number.wrapping_add(1);

@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 
 use units::{Duration, Instant, Rate};
 
+use super::ANSWERED;
 use super::frame::State;
 use super::radio::Radio;
 use crate::window;
-
-/// An order that a relay has not taken after this was lost on the wire.
-const TAKEN_WITHIN: Duration = Duration::from_millis(50);
 
 /// A report that comes later than this says nothing of the round trip.
 pub(super) const LATE: Duration = Duration::from_secs(4);
@@ -54,8 +52,8 @@ impl Transmitter {
         if self.is_full(heard) && self.another_at().is_some_and(|at| now < at) {
             return false;
         }
-        let on_wire =
-            |order: &&Order| order.number > self.taken && now.since(order.at) < TAKEN_WITHIN;
+        // What the relay has not said to have taken by then was lost on the wire.
+        let on_wire = |order: &&Order| order.number > self.taken && now.since(order.at) < ANSWERED;
         self.open.iter().rev().take(usize::from(self.room) + 1).filter(on_wire).count()
             < self.room.into()
     }

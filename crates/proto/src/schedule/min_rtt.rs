@@ -37,8 +37,6 @@ use crate::event::PathState;
 use crate::ids::PathId;
 use crate::path::{MUCH_LOSS, PathSnapshot};
 
-/// An estimate may be off by this many deviations by chance.
-const CHANCE: f64 = 2.0;
 /// How much delay a path with less loss is worth: a frame and a half of video, which every player
 /// buffers.
 const WORTH: Duration = Duration::from_millis(50);
@@ -97,7 +95,8 @@ fn is_worth_waiting_for(
 }
 
 fn loses_much_less(better: &PathSnapshot, worse: &PathSnapshot) -> bool {
-    worse.loss > better.loss + MUCH_LOSS + CHANCE * worse.loss_deviation
+    // By chance an estimate may be off by two deviations.
+    worse.loss > better.loss + MUCH_LOSS + 2.0 * worse.loss_deviation
 }
 
 /// Tells whether a packet that waits for `better` arrives at most `worth` later than it would over

@@ -31,11 +31,6 @@ pub enum SchedulerKind {
 }
 
 impl SchedulerKind {
-    /// Tells whether each packet of bulk goes by every path that works.
-    pub(crate) fn replicates(self) -> bool {
-        self == Self::Redundant
-    }
-
     /// Makes a scheduler in its initial state.
     pub(crate) fn scheduler(self) -> Box<dyn Scheduler> {
         match self {

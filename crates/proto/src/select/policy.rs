@@ -137,14 +137,7 @@ impl Policy {
         target: None,
     };
     /// Corrections that grow old: reliable on the best path within two seconds.
-    pub const EXPIRING: Self = Self {
-        class: Class::Message,
-        copies: Copies::Best,
-        reliable: true,
-        order: Order::None,
-        ttl: Duration::from_secs(2),
-        target: None,
-    };
+    pub const EXPIRING: Self = Self { ttl: Duration::from_secs(2), ..Self::TRANSFER };
     /// The autopilot's stream: once, on the best path; the time to live bounds the queue.
     pub const TELEMETRY: Self = Self {
         class: Class::Telemetry,
@@ -155,14 +148,8 @@ impl Policy {
         target: None,
     };
     /// What the tunnel carries beside MAVLink: once, on the best path; the session bounds its age.
-    pub const BULK: Self = Self {
-        class: Class::Bulk,
-        copies: Copies::Best,
-        reliable: false,
-        order: Order::None,
-        ttl: Duration::from_millis(150),
-        target: None,
-    };
+    pub const BULK: Self =
+        Self { class: Class::Bulk, ttl: Duration::from_millis(150), ..Self::TELEMETRY };
     /// What an application declares to be control: replicated, delivered exactly once, in any
     /// order.
     pub const DECLARED: Self = Self { order: Order::None, ..Self::TRANSACTIONAL };

@@ -15,8 +15,6 @@
 //!                    frame or the end of what has come follows; on ports not configured not at all
 //! ```
 
-use units::Duration;
-
 use super::config::{Direction, InspectedPorts, PolicyTable, SelectorConfig};
 use super::ip::{Segment, segment};
 use super::mavlink::{MavlinkFrame, MavlinkFrames};
@@ -24,10 +22,6 @@ use super::not_forwarded::{NotForwarded, NotForwardedCounts};
 use super::rtp::{RtpFlows, RtpFrame};
 use super::signing::SigningSources;
 use super::{Class, LaneKey, Order, Policy, StreamKey};
-
-/// The longest life of a frame whose source signs: that of a command. A frame that cannot be sent
-/// counts against what its lane may keep, and the commands behind it need that room.
-const SIGNED_TTL: Duration = Policy::TRANSACTIONAL.ttl;
 
 /// A MAVLink frame of a local endpoint's datagram, and how it is to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +180,9 @@ impl Selector {
         let lane = LaneKey { channel, flow, source, stream: Some(stream) };
         if self.signing.note(lane, frame.is_signed) {
             policy.order = Order::Sequenced;
-            policy.ttl = policy.ttl.min(SIGNED_TTL);
+            // A frame that cannot be sent counts against what its lane may keep, and the commands
+            // behind it need that room: none lives longer than they do.
+            policy.ttl = policy.ttl.min(Policy::TRANSACTIONAL.ttl);
         }
         Some((policy, lane))
     }

@@ -9,15 +9,6 @@ use crate::path::ProtectControl;
 use crate::schedule::SchedulerKind;
 use crate::select::{Policy, Reliability, SelectorConfig};
 
-/// How long bulk waits for a path: the life that its policy gives it [specs/delivery.md §1].
-const BULK_MAX_AGE: Duration = Policy::BULK.ttl;
-/// The age up to which lost RTP is sent again [specs/delivery.md §5] (rule 6).
-const RTP_DEADLINE: Duration = Duration::from_millis(250);
-/// How long TCP packets wait for an earlier one [specs/delivery.md §5] (rule 4).
-const RESEQUENCE_MAX: Duration = Duration::from_millis(60);
-/// How long a path may carry nothing before it is probed.
-const IDLE_PROBE: Duration = Duration::from_secs(1);
-
 /// Configures a session; both ends should agree on the scheduler, but need not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionConfig {
@@ -34,15 +25,15 @@ pub struct SessionConfig {
     pub selector: SelectorConfig,
     /// How much of control is to be in time; a declared endpoint may have a target of its own.
     pub reliability: Reliability,
-    /// Bulk that has waited longer for a path is dropped, the oldest first.
+    /// Bulk that has waited longer for a path is dropped, the oldest first [specs/delivery.md §1].
     pub bulk_max_age: Duration,
     /// RTP packets of the tunnel that were lost are sent again as long as they arrive at no greater
-    /// age; zero sends none again.
+    /// age; zero sends none again [specs/delivery.md §5] (rule 6).
     pub rtp_deadline: Duration,
     /// How TCP of the tunnel travels; where the scheduler replicates, plain.
     pub tunnel: TunnelForm,
     /// The longest time for which TCP packets of the plain form wait for an earlier one; zero
-    /// delivers every packet as it comes.
+    /// delivers every packet as it comes [specs/delivery.md §5] (rule 4).
     pub resequence_max: Duration,
     /// A path that carried nothing for this long is probed; zero never probes.
     pub idle_probe: Duration,
@@ -62,11 +53,11 @@ impl Default for SessionConfig {
             coded_transfers: true,
             selector: SelectorConfig::default(),
             reliability: Reliability::default(),
-            bulk_max_age: BULK_MAX_AGE,
-            rtp_deadline: RTP_DEADLINE,
+            bulk_max_age: Policy::BULK.ttl,
+            rtp_deadline: Duration::from_millis(250),
             tunnel: TunnelForm::default(),
-            resequence_max: RESEQUENCE_MAX,
-            idle_probe: IDLE_PROBE,
+            resequence_max: Duration::from_millis(60),
+            idle_probe: Duration::from_secs(1),
             protect_control: ProtectControl::default(),
             steps: false,
         }

@@ -13,9 +13,7 @@ use crate::event::Delivery;
 use crate::ids::{PathId, Received};
 use crate::limits;
 use crate::path::{Path, Route};
-use crate::recovery::{
-    AckInfo, Arrival, ClockSample, PeerClock, Receipt, SentFrame, SentFrames, SentPacket,
-};
+use crate::recovery::{AckInfo, Arrival, ClockSample, PeerClock, Receipt, SentFrame, SentFrames};
 use crate::rejection::Rejection;
 use crate::wire::{self, AckFrame, DataHeader, Frame, Frames};
 
@@ -227,11 +225,8 @@ impl Session {
         }
     }
 
-    pub(super) fn on_packet_acked(&mut self, packet: &SentPacket, receipt: &Receipt) {
-        self.on_frames_acked(&packet.frames, receipt);
-    }
-
-    fn on_frames_acked(&mut self, frames: &SentFrames, receipt: &Receipt) {
+    /// Learns that what frames carried has arrived.
+    pub(super) fn on_frames_acked(&mut self, frames: &SentFrames, receipt: &Receipt) {
         for frame in frames {
             match *frame {
                 SentFrame::Delivery { owner, mark } => {
@@ -260,10 +255,6 @@ impl Session {
                 | SentFrame::MarkedProbe => {}
             }
         }
-    }
-
-    pub(super) fn on_packet_lost(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
-        self.on_frames_lost(now, path, packet.counts, &packet.frames);
     }
 
     /// Takes back what frames carried; what says nothing of the path asks for no repair either.

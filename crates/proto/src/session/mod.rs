@@ -188,6 +188,7 @@ impl Session {
         drawn: Drawn,
         (account, now): (Account, Instant),
     ) -> Self {
+        let scheduler = config.scheduler.scheduler();
         Self {
             id,
             peer,
@@ -227,7 +228,7 @@ impl Session {
                 coded_transfers: config.coded_transfers,
                 bulk_max_age: config.bulk_max_age,
                 rtp_life: config.rtp_deadline,
-                tunnel: match config.scheduler.replicates() {
+                tunnel: match scheduler.replicates() {
                     true => TunnelForm::Plain,
                     false => config.tunnel,
                 },
@@ -236,7 +237,7 @@ impl Session {
                 seed: drawn.seed,
             })
             .with_steps(config.steps),
-            scheduler: config.scheduler.scheduler(),
+            scheduler,
             delivered: VecDeque::new(),
             events: VecDeque::new(),
             rejected: Rejections::default(),
@@ -293,7 +294,7 @@ impl Session {
         if self.role != Role::Initiator || self.keys.remote_index() != Some(index) {
             return false;
         }
-        let recent = |at: Instant| now.since(at) < limits::UNKNOWN_AGAIN;
+        let recent = |at: Instant| now.since(at) < limits::SILENCE;
         if !self.unknown_at.is_some_and(recent) {
             self.unknown_at = Some(now);
             self.asks_anew = true;
@@ -311,7 +312,7 @@ impl Session {
         let since = heard.max(self.keys.installed_at()).unwrap_or(self.started);
         if is_suspected && !works {
             let slow = self.paths.iter().map(Path::may_be_quiet_for).max();
-            return Some(since + limits::SILENCE_WITHOUT_PATH.max(slow.unwrap_or_default()));
+            return Some(since + limits::SIGN_OF_LIFE.max(slow.unwrap_or_default()));
         }
         // Where idle paths are not probed, silence says nothing unless a path is suspected.
         let idle_probe = self.path_config.idle_probe;

@@ -96,12 +96,13 @@ impl Session {
     }
 
     /// Takes the address of a path as proved: a handshake succeeded by it, and its last answer
-    /// `took` so long at most.
+    /// `took` so long at most. Where it `moves`, a path goes to its candidate by that as well.
     pub(crate) fn confirm_address(
         &mut self,
         now: Instant,
         (interface, remote): (InterfaceId, Via),
         took: Duration,
+        moves: bool,
     ) {
         let leads_there =
             |route: Route| route.interface == interface && route.remote.is_same(remote);
@@ -110,8 +111,10 @@ impl Session {
         let candidate = self.paths.iter().position(is_candidate);
         let confirmed = match (own, candidate) {
             (Some(index), _) => Some((index, self.paths[index].confirm_address(now, took))),
-            (None, Some(index)) => Some((index, self.paths[index].confirm_candidate(now, took))),
-            (None, None) => None,
+            (None, Some(index)) if moves => {
+                Some((index, self.paths[index].confirm_candidate(now, took)))
+            }
+            (None, _) => None,
         };
         if let Some((index, outcome)) = confirmed {
             self.apply(now, self.paths[index].id(), outcome);
@@ -315,11 +318,11 @@ impl Session {
                 let earlier = outcome.repeats_lost.map_or(Duration::ZERO, |at| at.since(sent_at));
                 let arrived =
                     arrived.map(|(at, error)| (at.max(sent_at + earlier) - earlier, error));
-                self.on_packet_acked(packet, &Receipt { now, path: id, sent_at, arrived });
+                self.on_frames_acked(&packet.frames, &Receipt { now, path: id, sent_at, arrived });
             }
         }
         for packet in &outcome.lost {
-            self.on_packet_lost(now, id, packet);
+            self.on_frames_lost(now, id, packet.counts, &packet.frames);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The rules: each is one file with one function that looks at the tree and says what it found.
 
 mod citations;
+mod constants;
 mod inclusion;
 mod manifests;
 mod names;
@@ -28,8 +29,9 @@ pub(crate) struct Finding {
 
 /// Asks every rule; the answers come in the order of path and line.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 10] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 11] = [
         citations::check,
+        constants::check,
         inclusion::check,
         manifests::check,
         names::check,

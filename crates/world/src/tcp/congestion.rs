@@ -5,6 +5,7 @@
 
 use units::{Duration, Instant};
 
+use super::asran::{Asran, Form};
 use super::cubic::Cubic;
 use super::reno::Reno;
 
@@ -18,6 +19,10 @@ pub enum Congestion {
     Cubic,
     /// NewReno [RFC 5681].
     Reno,
+    /// ASRAN over CUBIC: what a loss on a bad link cost is slow-started back to [ASRAN alg. 1].
+    AsranCubic,
+    /// The same as the paper's simple hook: the window jumps back without having been reduced.
+    AsranJump,
 }
 
 /// The window and the threshold of slow start, in segments.
@@ -83,14 +88,36 @@ pub(super) trait CongestionControl: std::fmt::Debug {
     fn on_round_trip(&mut self, _moment: Moment, _window: &mut Window, _rtt: Duration) {}
 
     /// Forgets what a retransmission timeout makes void.
-    fn on_timeout(&mut self, _moment: Moment) {}
+    fn on_timeout(&mut self, _moment: Moment, _window: &mut Window) {}
+
+    /// Takes the news that the threshold was asked for because of a loss that a probe of the tail
+    /// had mended.
+    fn on_mended(&mut self, _window: &mut Window) {}
+
+    /// Takes the end of a recovery from losses.
+    fn on_recovered(&mut self, _window: &mut Window) {}
+
+    /// Takes the news that nothing was lost after all.
+    fn on_undone(&mut self) {}
 }
 
 impl Congestion {
+    /// Returns its name, which is the kernel's where that has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+            Self::AsranCubic => "asran_cubic",
+            Self::AsranJump => "asran_jump",
+        }
+    }
+
     pub(super) fn make(self, now: Instant) -> Box<dyn CongestionControl> {
         match self {
             Self::Cubic => Box::new(Cubic::new(now)),
             Self::Reno => Box::new(Reno),
+            Self::AsranCubic => Box::new(Asran::new(now, Form::Restoring)),
+            Self::AsranJump => Box::new(Asran::new(now, Form::Jumping)),
         }
     }
 }

@@ -152,7 +152,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_timeout(&mut self, moment: Moment) {
+    fn on_timeout(&mut self, moment: Moment, _window: &mut Window) {
         *self = Self { hystart: HyStart::new(moment), ..Self::new(moment.now) };
     }
 }

@@ -16,13 +16,16 @@ use units::{Duration, Instant};
 use super::congestion::{Congestion, CongestionControl, Moment, Window};
 use super::rtt::RoundTrips;
 use super::scoreboard::{Losses, Progress, Scoreboard};
+use super::usage::Usage;
 
 /// Linux's `tcp_ca_state`, without ECN's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub enum State {
+    /// Nothing is missing.
     Open,
     /// Something is sacked, nothing is thought lost.
     Disorder,
+    /// Something was lost, and is sent again.
     Recovery,
     /// A retransmission timeout has run out.
     Loss,
@@ -96,6 +99,8 @@ pub(super) struct Control {
     in_a_row: u32,
     /// The window was what the sender was last stopped by.
     limited: bool,
+    /// What Linux remembers of that, where it is asked for.
+    pub(super) usage: Option<Usage>,
     /// The segment after the last one when a tail was probed, and whether the probe was a repeat.
     probe: Option<(u64, bool)>,
 }
@@ -118,8 +123,14 @@ impl Control {
             new_first: false,
             in_a_row: 0,
             limited: false,
+            usage: None,
             probe: None,
         }
+    }
+
+    /// Returns its state.
+    pub(super) fn state(&self) -> State {
+        self.state
     }
 
     /// Tells whether the tail may be probed.
@@ -165,7 +176,7 @@ impl Control {
             self.begin_undo();
             self.window.ssthresh = self.congestion.ssthresh(&self.window);
         }
-        self.congestion.on_timeout(Moment { now, una, next });
+        self.congestion.on_timeout(Moment { now, una, next }, &mut self.window);
         self.board.on_timeout(now);
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.count = 0;
@@ -194,11 +205,15 @@ impl Control {
     /// Returns what may be sent now, if there is new data where `has_new`.
     pub(super) fn next(&mut self, has_new: bool) -> Option<Next> {
         self.limited = self.board.in_flight() >= self.window.cwnd;
-        if self.limited {
-            return None;
+        let mut next = None;
+        if !self.limited {
+            let repeat = if self.new_first { None } else { self.board.next_repeat() };
+            next = repeat.map(Next::Repeat).or(has_new.then_some(Next::New));
         }
-        let repeat = if self.new_first { None } else { self.board.next_repeat() };
-        repeat.map(Next::Repeat).or(has_new.then_some(Next::New))
+        if let Some(usage) = self.usage.as_mut().filter(|_| next.is_none()) {
+            usage.on_stopped(self.limited, self.board.una(), self.board.next());
+        }
+        next
     }
 
     /// Takes down that a segment was sent.
@@ -214,6 +229,9 @@ impl Control {
             }
         }
         self.prr.out += 1;
+        if let Some(usage) = &mut self.usage {
+            usage.on_sent();
+        }
     }
 
     /// Takes down that the tail is probed by this segment, beyond the window if need be.
@@ -261,6 +279,7 @@ impl Control {
         } else if ack.ack > high {
             // Only the probe came: what it repeated was lost.
             self.window.ssthresh = self.congestion.ssthresh(&self.window);
+            self.congestion.on_mended(&mut self.window);
             self.window.cwnd = self.window.ssthresh;
             self.probe = None;
         }
@@ -347,6 +366,7 @@ impl Control {
             self.board.on_recovered();
             if reduced {
                 self.window.cwnd = self.window.ssthresh;
+                self.congestion.on_recovered(&mut self.window);
             }
         }
         self.state = State::Open;
@@ -388,8 +408,12 @@ impl Control {
     fn may_raise(&self, progress: &Progress) -> bool {
         // Linux lets SACK count where the order of segments changes.
         let counts = progress.acked > 0 || (self.board.reordering_seen() && progress.delivered > 0);
-        let slow_start = self.window.in_slow_start();
-        counts && (self.limited || (slow_start && self.window.cwnd < 2 * self.board.in_flight()))
+        let (cwnd, slow_start) = (self.window.cwnd, self.window.in_slow_start());
+        let grows = match &self.usage {
+            Some(usage) => usage.may_raise(cwnd, slow_start),
+            None => self.limited || (slow_start && cwnd < 2 * self.board.in_flight()),
+        };
+        counts && grows
     }
 
     fn begin_undo(&mut self) {
@@ -440,6 +464,7 @@ impl Control {
         if let Some(undo) = self.undo.take() {
             self.window.cwnd = self.window.cwnd.max(undo.cwnd);
             self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
+            self.congestion.on_undone();
             self.counts.undone += 1;
         }
     }

@@ -11,8 +11,9 @@ use units::{Duration, Instant};
 
 use super::congestion::{Congestion, INITIAL_WINDOW};
 use super::cuts::Cuts;
-use super::recovery::{Ack, Control, Next, milliseconds};
+use super::recovery::{Ack, Control, Next, State, milliseconds};
 use super::segment::{SACK_BLOCKS, Segment, Syn, announced_mss, payload_of};
+use super::usage::Usage;
 
 /// How long the first SYN waits for its answer; each one more twice as long [RFC 6298 §2.1].
 pub(super) const SYN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -66,6 +67,8 @@ pub struct Statistics {
     pub cwnd: u32,
     /// The threshold of slow start, in segments.
     pub ssthresh: u32,
+    /// What it thinks of what is under way.
+    pub state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +142,16 @@ impl Sender {
                 srtt: None,
                 cwnd: INITIAL_WINDOW,
                 ssthresh: u32::MAX,
+                state: State::Open,
             },
         }
+    }
+
+    /// The same sender, which remembers for a round trip that its window was the limit, as Linux's
+    /// does: where the application comes and goes, the window grows more.
+    pub fn remembering(mut self) -> Self {
+        self.control.usage = Some(Usage::default());
+        self
     }
 
     /// Takes an IP packet; false when it is not for this sender.
@@ -241,6 +252,7 @@ impl Sender {
             srtt: control.times.srtt(),
             cwnd: control.window.cwnd,
             ssthresh: control.window.ssthresh,
+            state: control.state(),
             ..self.statistics
         }
     }

@@ -31,11 +31,19 @@ pub struct FlowOptions {
     pub bytes: Option<u64>,
     /// The receiver's window, in bytes.
     pub window: u64,
+    /// Whether it remembers what limited it ([`Sender::remembering`]).
+    pub remembers: bool,
 }
 
 impl Default for FlowOptions {
     fn default() -> Self {
-        Self { congestion: Congestion::Cubic, mtu: 1_280, bytes: None, window: WINDOW }
+        Self {
+            congestion: Congestion::Cubic,
+            mtu: 1_280,
+            bytes: None,
+            window: WINDOW,
+            remembers: false,
+        }
     }
 }
 
@@ -245,14 +253,15 @@ impl FlowWorld {
         let end =
             |host: usize, port: u16| SocketAddrV4::new(self.addresses[host], port + flow as u16);
         let (source, destination) = (end(from, SOURCE_PORT), end(1 - from, DESTINATION_PORT));
-        let FlowOptions { congestion, mtu, bytes, window } = options;
+        let FlowOptions { congestion, mtu, bytes, window, remembers } = options;
         let config = Config { source, destination, mtu, congestion, bytes, rto_min: RTO_MIN };
         let now = self.world.host_now(from);
         let receivers = &mut self.ends_mut(1 - from, is_outside).receivers;
         receivers.push(Receiver::new(destination, mtu, window));
         let receiver = receivers.len() - 1;
         let senders = &mut self.ends_mut(from, is_outside).senders;
-        senders.push(Sender::new(now, config));
+        let made = Sender::new(now, config);
+        senders.push(if remembers { made.remembering() } else { made });
         let sender = senders.len() - 1;
         self.flows.push(Flow { from, sender, receiver, is_outside, delivered: Vec::new() });
         flow

@@ -5,7 +5,7 @@
 //! first_3s_mbps       the same of its first three seconds; steady_mbps from 10 s on; from_20s_mbps
 //! of_ceiling          steady_mbps ÷ the ceiling of the same time
 //! achievable_mbps     what the scheme's own links carry of TCP's payload in its own packets;
-//!                     efficiency: goodput ÷ that
+//!                     efficiency_tcp: goodput ÷ that
 //! of_all              goodput ÷ the ceiling, which is of all links
 //! seconds_with_data   of the flow, in which anything arrived
 //! tcp_retransmits, tcp_timeouts    what the sender's kernel counted, of all sub-flows
@@ -76,7 +76,7 @@ pub(super) const FIGURES: [Figure; 30] = [
 
 /// What the scheme's own links could carry, what it had of that, and in how many seconds anything.
 pub(super) const ACHIEVABLE: Figure = Figure::new("achievable_mbps", "achievable").exact();
-pub(super) const EFFICIENCY: Figure = Figure::new("efficiency", "efficiency");
+pub(super) const EFFICIENCY: Figure = Figure::new("efficiency_tcp", "of TCP's share");
 pub(super) const OF_ALL: Figure = Figure::new("of_all", "of all links");
 pub(super) const SECONDS_WITH_DATA: Figure = Figure::new("seconds_with_data", "s with data");
 
@@ -123,7 +123,7 @@ pub(super) fn row(
         "from_20s_mbps": rounded_option(flow.mbps(20.0, scene.seconds), 4),
         "of_ceiling": rounded_option(steady.filter(|_| ceiling > 0.0).map(|s| s / ceiling), 4),
         "achievable_mbps": rounded_option(achievable, 4),
-        "efficiency": rounded_option(goodput.zip(achievable).map(|(own, most)| own / most), 4),
+        "efficiency_tcp": rounded_option(goodput.zip(achievable).map(|(own, most)| own / most), 4),
         "of_all": rounded_option(goodput.zip(most).map(|(own, most)| own / most), 4),
         "seconds_with_data": flow.seconds_with_data(),
         "tcp_retransmits": flow.retransmits,

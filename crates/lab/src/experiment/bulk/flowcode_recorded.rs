@@ -2,10 +2,10 @@
 //! without relays.
 //!
 //! ```text
-//! achievable   what the scheme's own links carried in the recording, as TCP's payload in packets
-//!              of its own
-//! efficiency   goodput ÷ achievable, over the whole window; goodput ÷ ceiling: of all four links
-//!              together
+//! achievable       what the scheme's own links carried in the recording, as TCP's payload in
+//!                  packets of its own
+//! efficiency_tcp   goodput ÷ achievable, over the whole window
+//! of_all           goodput ÷ the ceiling, of all four links together
 //! ```
 //! Windows of the recording, in none of which a link's log has a gap; one flow of unlimited data
 //! from drone to station and pings beside it, nothing else. TCP on a single link has the best one
@@ -229,7 +229,7 @@ mod tests {
             let (fulmar, single) = (2 * window, 2 * window + 1);
             assert!(of(fulmar, "goodput_mbps") > 1.3 * of(single, "goodput_mbps"));
             assert!(of(single, "of_all") > 0.25, "the best of four carries a quarter of all");
-            assert!(of(fulmar, "efficiency") > 0.8 && of(single, "efficiency") <= 1.0);
+            assert!(of(fulmar, "efficiency_tcp") > 0.8 && of(single, "efficiency_tcp") <= 1.0);
             assert_eq!(report.results[fulmar].get("jain"), None, "of bulk-lossy alone");
         }
         let middle = (of(0, "goodput_mbps") + of(2, "goodput_mbps")) / 2.0;

@@ -98,8 +98,9 @@ pub(crate) struct BulkLossyArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAME,...", default_value = "cubic,reno,bbr")]
     cc: Vec<Cc>,
     /// What the links are like; `outage` and `one-dies` last until ten seconds after the return,
-    /// `requests` twice as long as the flow, `outside` and `outside-far` (`--sim`) share the first
-    /// link with somebody else's flow, and `veth` (`--emu`) lets schemes run in turn.
+    /// `requests` and `connections` (`--sim`) twice as long as the flow, `outside` and
+    /// `outside-far` (`--sim`) share the first link with somebody else's flow, and `veth` (`--emu`)
+    /// lets schemes run in turn.
     #[arg(
         long,
         value_delimiter = ',',
@@ -125,7 +126,7 @@ pub(super) fn run(args: &BulkLossyArgs) -> Result<Report, Failure> {
         Mode::Emu => DESCRIPTION.emu,
     };
     let schemes = args.run.schemes(known)?;
-    let of_world = args.points.iter().find(|point| point.outside().is_some());
+    let of_world = args.points.iter().find(|point| point.is_of_world());
     if let Some(point) = of_world.filter(|_| args.run.mode() == Mode::Emu) {
         let what = format!("--points {}: in the world only (--sim)", point.name());
         return Err(Failure::Usage(what));

@@ -47,6 +47,12 @@ pub(super) enum Point {
     Loss10,
     /// Two links of 4 Mbit/s, 150 ms, 2 %.
     Long,
+    /// The same without loss.
+    LongClean,
+    /// 500 and 128 kbit/s, 30 and 50 ms, half a second of queue, and control beside the flow.
+    Thin,
+    /// One link of 128 kbit/s, 30 ms.
+    ThinOne,
     /// Without loss.
     Clean,
     /// All links silent for 20 s.
@@ -57,8 +63,13 @@ pub(super) enum Point {
     OneDies,
     /// The links of `lossy`, and two flows at once.
     Two,
+    /// The same with eight.
+    Many,
     /// The links of `lossy`, and requests of 1 kB beside the flow and after it.
     Requests,
+    /// The links of `loss10`, and 1 kB over a connection of its own each 50 ms, beside the flow and
+    /// after it.
+    Connections,
     /// The links of `clean`, the first shared with a plain TCP flow of somebody else's, and control
     /// beside ours.
     Outside,
@@ -101,12 +112,17 @@ impl Point {
             Self::Loss5 => "loss5",
             Self::Loss10 => "loss10",
             Self::Long => "long",
+            Self::LongClean => "long-clean",
+            Self::Thin => "thin",
+            Self::ThinOne => "thin-one",
             Self::Clean => "clean",
             Self::Outage => "outage",
             Self::Recorded => "recorded",
             Self::OneDies => "one-dies",
             Self::Two => "two",
+            Self::Many => "many",
             Self::Requests => "requests",
+            Self::Connections => "connections",
             Self::Outside => "outside",
             Self::OutsideFar => "outside-far",
             Self::Veth => "veth",
@@ -121,6 +137,11 @@ impl Point {
             Self::OutsideFar => Some(Duration::from_millis(FARTHER_MS)),
             _ => None,
         }
+    }
+
+    /// Tells whether it is of the world alone.
+    pub(super) fn is_of_world(self) -> bool {
+        matches!(self, Self::Connections) || self.outside().is_some()
     }
 
     /// Returns the point's links; of recorded ones, several windows.
@@ -144,18 +165,27 @@ impl Point {
             }
         };
         match self {
-            Self::Lossy | Self::Recorded | Self::Two | Self::Requests => {}
+            Self::Lossy | Self::Recorded | Self::Two | Self::Many | Self::Requests => {}
             Self::Veth => each(&|model| *model = LinkModel::default()),
             Self::Loss5 => each(&|model| model.loss.independent = 0.05),
-            Self::Loss10 => each(&|model| model.loss.independent = 0.1),
+            Self::Loss10 | Self::Connections => each(&|model| model.loss.independent = 0.1),
             Self::Clean | Self::Outside | Self::OutsideFar => {
                 each(&|model| model.loss.independent = 0.0);
             }
-            Self::Long => each(&|model| {
+            Self::Long | Self::LongClean => each(&|model| {
                 model.delay = Delay::Fixed(Duration::from_millis(150));
                 model.rate = netem::LinkRate::Constant(Rate::from_mbps(4.0));
-                model.loss.independent = 0.02;
+                model.loss.independent = if self == Self::Long { 0.02 } else { 0.0 };
             }),
+            Self::Thin => {
+                for (pair, (kbps, ms)) in scenario.links.iter_mut().zip([(500, 30), (128, 50)]) {
+                    thin(pair, kbps, ms);
+                }
+            }
+            Self::ThinOne => {
+                scenario.links.truncate(1);
+                scenario.links.iter_mut().for_each(|pair| thin(pair, 128, 30));
+            }
             Self::Outage => {
                 silence = Some((BEFORE_S, BEFORE_S + 20.0));
                 each(&|model| model.outages.push(outage(20)));
@@ -168,7 +198,8 @@ impl Point {
             }
         }
         let seconds = silence.map_or(seconds, |(_, end)| end + AFTER_S);
-        let control_hz = if self.outside().is_some() { CONTROL_HZ } else { 0.0 };
+        let is_beside = self.outside().is_some() || self == Self::Thin;
+        let control_hz = if is_beside { CONTROL_HZ } else { 0.0 };
         Ok(vec![Scene::new(self, scenario, seconds, silence, control_hz)?])
     }
 }
@@ -204,7 +235,11 @@ impl Scene {
                 of_first.clone_from(&arriving);
             }
         }
-        let flows = if point == Point::Two { 2 } else { 1 };
+        let flows = match point {
+            Point::Two => 2,
+            Point::Many => 8,
+            _ => 1,
+        };
         let bounds = match point {
             Point::Recorded => {
                 let bits = ((CONTROL_BYTES + AROUND) * 8) as f64;
@@ -258,11 +293,17 @@ impl Scene {
         self.point == Point::Veth
     }
 
+    /// Tells whether each request has a connection of its own.
+    pub(super) fn has_connections(&self) -> bool {
+        self.point == Point::Connections
+    }
+
     /// Returns when requests go without the flow, after those beside it, seconds; none where there
     /// are none.
     pub(super) fn requests_alone(&self) -> Option<(f64, f64)> {
         let from = self.seconds + PAUSE_S;
-        (self.point == Point::Requests).then_some((from, from + self.seconds))
+        let asks = self.point == Point::Requests || self.has_connections();
+        asks.then_some((from, from + self.seconds))
     }
 
     /// Returns when the last is sent, seconds.
@@ -330,6 +371,16 @@ fn mean(slots: &[f64]) -> f64 {
     slots.iter().sum::<f64>() / slots.len().max(1) as f64 / 1e3
 }
 
+/// Makes a link thin, with half a second of queue, and without loss.
+fn thin(pair: &mut netem::LinkPair, kbps: u64, ms: u64) {
+    for model in [&mut pair.up, &mut pair.down] {
+        model.delay = Delay::Fixed(Duration::from_millis(ms));
+        model.rate = netem::LinkRate::Constant(Rate::from_bps(kbps * 1_000));
+        model.queue.bytes = Some(kbps * 1_000 / 8 / 2);
+        model.loss.independent = 0.0;
+    }
+}
+
 /// Returns an outage that begins when outages do.
 fn outage(seconds: u64) -> Outage {
     let start = Instant::ZERO + Duration::from_secs_f64(BEFORE_S);
@@ -347,10 +398,12 @@ mod tests {
 
     #[test]
     fn ceilings_are_as_the_trial_had_them() {
-        use Point::{Clean, Long, Loss5, Loss10, Lossy, Requests, Two, Veth};
+        use Point::{Clean, Connections, Long, LongClean, Loss5, Loss10, Lossy};
+        use Point::{Many, Requests, ThinOne, Two, Veth};
         let of = |point| rounded(scene(point).ceiling_mbps().expect("they have limits"), 1);
         assert_eq!([Lossy, Loss5, Loss10, Long, Clean].map(of), [26.8, 25.9, 24.5, 7.1, 27.2]);
-        assert_eq!([Two, Requests].map(of), [26.8, 26.8]);
+        assert_eq!([Two, Many, Requests, Connections].map(of), [26.8, 26.8, 26.8, 24.5]);
+        assert_eq!([LongClean, ThinOne].map(of), [7.3, 0.1]);
         let cables = scene(Veth);
         assert_eq!((cables.ceiling_mbps(), cables.ceiling_text()), (None, "no ceiling".to_owned()));
     }

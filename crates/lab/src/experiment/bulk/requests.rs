@@ -2,7 +2,7 @@
 //! a program feels that shares the links with a transfer.
 //!
 //! ```text
-//! one each 200 ms, whether the one before was answered or not
+//! one each 200 ms (50 over connections of their own), whether the one before was answered or not
 //! 0 ──── beside the flow ──── end of the flow, pause ──── alone, as long ────
 //! ```
 
@@ -26,6 +26,8 @@ use emulator::Stalls;
 pub(super) const BYTES: usize = 1_000;
 /// From one request to the next.
 const EACH: Duration = Duration::from_millis(200);
+/// The same where each has a connection of its own.
+const EACH_CONNECTION: Duration = Duration::from_millis(50);
 /// When the first is sent: not with the flow, nor with a ping.
 const FIRST: Duration = Duration::from_millis(107);
 /// How long the last answers are awaited, in both lives.
@@ -52,8 +54,14 @@ pub(super) struct Running {
 impl Requests {
     /// Returns when the next one is due; none after the last.
     pub(super) fn due(&self, scene: &Scene) -> Option<Duration> {
-        let due = FIRST + EACH * self.sent.len() as u32;
+        let each = if scene.has_connections() { EACH_CONNECTION } else { EACH };
+        let due = FIRST + each * self.sent.len() as u32;
         (due.as_secs_f64() < scene.end()).then_some(due)
+    }
+
+    /// Returns how many were sent.
+    pub(super) fn sent(&self) -> usize {
+        self.sent.len()
     }
 
     /// Notes that one was sent.
@@ -68,6 +76,14 @@ impl Requests {
             self.part -= BYTES;
             self.answered.push(at);
         }
+    }
+
+    /// Notes that what was sent with this number is there: each goes over a connection of its own,
+    /// and comes when it comes.
+    pub(super) fn on_arrival(&mut self, at: Duration, number: usize) {
+        let length = self.answered.len().max(number + 1);
+        self.answered.resize(length, Duration::MAX);
+        self.answered[number] = at;
     }
 
     /// Returns the figures: medians and 95th percentiles beside the flow, without it, and what it
@@ -102,7 +118,7 @@ impl Requests {
         let answers = self.answered.iter().map(Some).chain(core::iter::repeat(None));
         let within = |at: &Duration| (from_s..to_s).contains(&at.as_secs_f64());
         let of = |(sent, answered): (&Duration, Option<&Duration>)| {
-            let mut answered = Some(answered.copied().unwrap_or(end));
+            let mut answered = Some(answered.map_or(end, |at| (*at).min(end)));
             if let Some(stalls) = stalls {
                 at_best(*sent, &mut answered, stalls);
             }

@@ -263,7 +263,7 @@ fn thin(empty: Scenario) -> Scenario {
     };
     let mut scenario =
         empty.link("wifi", "drone", "station", &wifi).link("modem", "drone", "station", &modem);
-    scenario.media.push(MediumModel { name: RADIO.to_owned(), gap: Duration::ZERO });
+    scenario.media.push(MediumModel { name: RADIO.to_owned(), ..MediumModel::default() });
     scenario
 }
 

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! relays    every transmitter, heard by every receiver
-//! single    the pair that hears most, its transmitter sending alone
+//! chosen    the pair that heard most on the flight before, its transmitter sending alone
+//! single    the pair that hears most, known in hindsight, its transmitter sending alone
 //! pairs     transmitter i to receiver i, among all others
 //! ```
 
@@ -27,6 +28,8 @@ pub(super) struct Field {
     pub(super) flown: Flown,
     /// Every transmitter, heard by every receiver.
     pub(super) relays: Links,
+    /// The pair that heard most on another flight, that of the seed before.
+    pub(super) chosen: Links,
     /// The pair that hears most, its transmitter sending alone.
     pub(super) single: Links,
     /// Transmitter i to receiver i.
@@ -70,6 +73,9 @@ impl Field {
         let way = args.direction.way();
         let matrix = render(&flown.flight, &flown.course, way, None, seed);
         let (single, from, to) = flown.best_alone(way);
+        let before = Flown::with_laps(&text, &file, seed.wrapping_sub(1), args.laps)?;
+        let (_, chosen_from, chosen_to) = before.best_alone(way);
+        let chosen = flown.alone(way, &chosen_from, &chosen_to);
         let own = diagonal(&flown, &matrix);
         let pairs = SlotMatrix::new(matrix.slot(), own)?;
         let (ground, air) = (flown.flight.transmitters.len(), flown.flight.receivers.len());
@@ -82,18 +88,20 @@ impl Field {
         };
         let (relays, single) =
             (links(relays, matrix), links(format!("{from} to {to} alone"), single));
+        let chosen = links(format!("{chosen_from} to {chosen_to}, chosen before"), chosen);
         let pairs = links(format!("{} pairs", pairs.rows().len()), pairs);
         if relays.passes.is_empty() {
             return Err(format!("{file}: no waypoint begins a region: region = \"A\""));
         }
-        Ok(Self { flown, relays, single, pairs })
+        Ok(Self { flown, relays, chosen, single, pairs })
     }
 
     /// Returns the links that a scheme may use.
     pub(super) fn links(&self, scheme: Scheme) -> &Links {
         match scheme {
             Scheme::FULMAR | Scheme::FLOWCODE => &self.relays,
-            Scheme::TCP_LRR | Scheme::TCP_LRR_IDEAL => &self.single,
+            Scheme::TCP_LRR => &self.chosen,
+            Scheme::TCP_LRR_IDEAL => &self.single,
             _ => &self.pairs,
         }
     }

@@ -16,6 +16,16 @@ pub(super) const SMALL: u64 = 300;
 const QUEUE: u32 = 50;
 /// A slot of 802.11b's back-off, µs: the paper's radios are 802.11b/g at 1 Mbit/s [FlowCode §IV-A].
 const BACKOFF_US: u32 = 20;
+/// The link layer's acknowledgement, µs: a short inter-frame space, a long preamble, 14 bytes
+/// [IEEE 802.11 §15, §16].
+const ACK_US: u32 = 10 + 192 + 14 * 8;
+/// What a small packet takes of the air beside its own bytes and headers of IP, µs: an inter-frame
+/// space, the mean of a first back-off (31 slots at most), a long preamble, 36 bytes around it, its
+/// acknowledgement.
+const AROUND_SMALL_US: u32 = 50 + 31 * BACKOFF_US / 2 + 192 + 36 * 8 + ACK_US;
+/// A small packet draws the slot of a waiting large one, and costs it its slot, once in so many
+/// times.
+const COLLISION: u32 = 32;
 /// Bytes of a packet of TCP without its payload, with time stamps.
 const TCP_HEADERS: usize = 52;
 /// What a session adds to a packet of its tunnel.
@@ -109,20 +119,28 @@ fn group(field: &Field, point: &Point) -> String {
 
 /// A station and a drone, and a link for each row.
 fn parallel(field: &Field, matrix: &SlotMatrix, point: &Point) -> String {
-    let backoff = if point.scheme == Scheme::TCP_LRR { BACKOFF_US } else { 0 };
+    let contends = point.scheme == Scheme::TCP_LRR;
+    let backoff = if contends { BACKOFF_US } else { 0 };
     let mut text = head(field);
     let (ms, region) = (matrix.slot().as_nanos() as f64 / 1e6, point.region_ms);
     let [sends, hears] = match point.direction {
         Direction::Up => ["station", "drone"],
         Direction::Down => ["drone", "station"],
     };
+    let medium = if contends { "medium = \"air\"\n" } else { "" };
+    if contends {
+        let collision = (matrix.slot() / COLLISION).as_nanos() as f64 / 1e3;
+        let gap = (f64::from(AROUND_SMALL_US) + collision) / 1e3;
+        let ack = f64::from(ACK_US) / 1e3;
+        let _ = writeln!(text, "[[medium]]\nname = \"air\"\ngap_ms = {gap}\nack_ms = {ack}");
+    }
     for (number, row) in matrix.rows().iter().enumerate() {
         let more =
             format!("matrix = \"flight.slots\"\nsmall_bytes = {SMALL}\nregion_ms = {region}");
         let _ = writeln!(
             text,
             "[[link]]\nname = \"link{number}\"\nbetween = [\"station\", \"drone\"]\n\
-             queue_packets = {QUEUE}\nretries = 15\nbackoff_us = {backoff}\n\
+             queue_packets = {QUEUE}\nretries = 15\nbackoff_us = {backoff}\n{medium}\
              [link.slots]\nslot_ms = {ms}\nsmall_bytes = {SMALL}\n\
              [link.from_{sends}.slot_loss]\n{more}\nfrom = \"{}\"\nto = \"{}\"\n\
              [link.from_{hears}.slot_loss]\n{more}",

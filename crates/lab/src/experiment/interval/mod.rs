@@ -131,6 +131,10 @@ pub(crate) struct ConcloneIntervalArgs {
     /// Bulk that flows beside the messages, Mbit/s.
     #[arg(long, default_value_t = 0.0, value_name = "MBPS")]
     bulk_mbps: f64,
+    /// Runs on the emulator, with seeds that follow each other; in virtual time --seeds.
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "sim",
+          value_parser = clap::value_parser!(u64).range(1..=100))]
+    repetitions: u64,
 }
 
 /// How many links there are, and what they lose, where no scenario says so.
@@ -144,6 +148,14 @@ pub(super) struct LossyArgs {
     #[arg(long, default_value_t = 2, value_name = "N", conflicts_with = "scenario",
           value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(super) links: u8,
+}
+
+/// The runs of a scheme on the emulator, each with its seed.
+#[derive(Default)]
+struct EmuRuns {
+    seen: Vec<(u64, IntervalRun)>,
+    /// What they were had the machine never stalled.
+    best: Vec<(u64, IntervalRun)>,
 }
 
 /// Runs the experiment.
@@ -194,25 +206,31 @@ pub(super) fn give_up(scheme: Scheme) -> Duration {
 
 fn run_emu(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {
     let schemes = args.run.schemes(DESCRIPTION.emu)?;
-    let contents = contents(args)?;
+    let (scenario, contents) = (scenario(args)?, contents(args)?);
     let plans: Vec<_> =
         schemes.into_iter().map(|scheme| (scheme, plan(args, scheme, &contents))).collect();
-    let seed = args.run.seed();
-    let scenario = scenario(args)?;
-    let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
-    let runs: Vec<(Scheme, [(u64, IntervalRun); 1])> =
-        runs.into_iter().map(|(scheme, run)| (scheme, [(seed, run)])).collect();
-    draw(args, runs.iter().map(|(scheme, run)| (*scheme, &run[..])))?;
-    let result = |(scheme, run): (Scheme, [(u64, IntervalRun); 1])| {
-        let best = run[0].1.at_best(&audit.stalls);
-        let mut seen = pooled(args, scheme, &run);
-        add_errors(&mut seen, &pooled(args, scheme, &[(seed, best)]), DESCRIPTION.figures);
-        seen
+    let first = args.run.seed();
+    let mut audits = Vec::new();
+    let mut all: Vec<EmuRuns> = plans.iter().map(|_| EmuRuns::default()).collect();
+    for seed in first..first + args.repetitions {
+        let (runs, audit) = run_intervals(&scenario, &plans, seed, RESOLUTION)?;
+        for (of_scheme, (_, run)) in all.iter_mut().zip(runs) {
+            of_scheme.best.push((seed, run.at_best(&audit.stalls)));
+            of_scheme.seen.push((seed, run));
+        }
+        audits.push(audit);
+    }
+    let all = || plans.iter().map(|(scheme, _)| *scheme).zip(&all);
+    draw(args, all().map(|(scheme, runs)| (scheme, &runs.seen[..])))?;
+    let result = |(scheme, runs): (Scheme, &EmuRuns)| {
+        let mut figures = pooled(args, scheme, &runs.seen);
+        add_errors(&mut figures, &pooled(args, scheme, &runs.best), DESCRIPTION.figures);
+        figures
     };
-    let results: Vec<Value> = runs.into_iter().map(result).collect();
+    let results: Vec<Value> = all().map(result).collect();
     let doubts = rankings_in_doubt(&results, &DESCRIPTION.columns(), &[]);
-    let (parameters, audits) = (parameters(args, &scenario), [audit]);
-    Ok(Report::emu(DESCRIPTION.experiment, seed, parameters, &audits, doubts, results))
+    let parameters = parameters(args, &scenario);
+    Ok(Report::emu(DESCRIPTION.experiment, first, parameters, &audits, doubts, results))
 }
 
 fn run_sim(args: &ConcloneIntervalArgs) -> Result<Report, Failure> {

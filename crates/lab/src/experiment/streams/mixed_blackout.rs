@@ -33,11 +33,12 @@ pub(crate) const DESCRIPTION: Description = Description {
             Scheme::REDUNDANT,
             Scheme::UDP,
         ],
-        asked: &[Scheme::FULMAR_STRICT, Scheme::FULMAR_OFF],
+        asked: &[Scheme::FULMAR_BACKUP, Scheme::FULMAR_STRICT, Scheme::FULMAR_OFF],
     },
     emu: Known {
         unasked: &[Scheme::FULMAR, Scheme::KERNEL_MPTCP, Scheme::REDUNDANT, Scheme::UDP],
         asked: &[
+            Scheme::FULMAR_BACKUP,
             Scheme::FULMAR_STRICT,
             Scheme::FULMAR_OFF,
             Scheme::MIN_RTT,

@@ -8,61 +8,30 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 
-use netem::{Direction as LinkDirection, Outage, Scenario};
+use netem::{Direction as LinkDirection, Scenario};
 use sys::clock::now;
 use units::{Duration, Instant};
 
 use super::offered::{OFFERED_GAP, OFFERED_PAYLOAD};
-use super::topology::{UavNetwork, ground, hop, station, uav};
+use super::plan::{Meeting, MeetingRun, SAMPLE, Sender};
+use super::topology::{ground, hop, station, uav};
 use crate::scheme::Scheme;
 use crate::testbed::congestion::Congestion;
 use crate::testbed::interruption;
 use crate::testbed::interruption::sleep_until;
-use crate::testbed::tcp_flow::{FlowPlan, FlowRun, Offer, RunningFlow, TcpFlow};
+use crate::testbed::tcp_flow::{FlowPlan, FlowRun, RunningFlow, TcpFlow};
 use emulator::{Audit, Claim, Emulation, LinkReport, Options};
 
 /// From the start of the links to that of the flows: all threads stand ready by then.
 const LEAD: Duration = Duration::from_millis(100);
-/// How often the kernel is asked about a connection: often enough to see each recovery, which takes
-/// a round trip.
-const SAMPLE: Duration = Duration::from_millis(50);
 /// Port of a network's first sender at its station.
 const PORT: u16 = 5_001;
-
-/// One network with its senders.
-#[derive(Clone, Debug)]
-pub(crate) struct Meeting {
-    /// The network.
-    pub(crate) network: UavNetwork,
-    /// When its hop does not work.
-    pub(crate) outages: Vec<Outage>,
-    /// Who sends, UAV by UAV.
-    pub(crate) senders: Vec<Sender>,
-}
-
-/// What one UAV sends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sender {
-    /// The congestion control, or a flow of constant rate.
-    pub(crate) scheme: Scheme,
-    /// What its application offers; none is as much as the connection takes.
-    pub(crate) offered: Option<Offer>,
-}
-
-/// What came of one meeting.
-#[derive(Clone, Debug)]
-pub(crate) struct MeetingRun {
-    /// Each sender's flow.
-    pub(crate) flows: Vec<FlowRun>,
-    /// Packets to the station that found the hop's queue full.
-    pub(crate) queue_drops: u64,
-}
 
 /// Runs all meetings at the same time for `seconds`.
 ///
 /// # Errors
 /// Says which part of the set-up failed.
-pub(crate) fn run_meetings(
+pub(super) fn run_meetings(
     meetings: &[Meeting],
     congestion: &Congestion,
     seconds: u64,
@@ -142,7 +111,7 @@ impl Connected {
         sender: &Sender,
         seconds: u64,
     ) -> Result<Self, String> {
-        let (from, to) = (uav(copy, number), station(copy));
+        let (from, to) = (uav(copy, sender.uav), station(copy));
         let address = emulation.address(&to, &ground(copy));
         let address = address.ok_or_else(|| format!("{to} is not on link {}", ground(copy)))?;
         let port = PORT + number as u16;

@@ -4,6 +4,10 @@
 //! throughput_mbps      median over the repetitions of the mean over the seconds
 //! throughput_std_mbps  the same of the standard deviation of single seconds
 //! ratio_to_cubic       median of: throughput ÷ that of the CUBIC flow beside it
+//! run_mbps, run_cubic_mbps, run_ratio, run_jain
+//!                      means over all repetitions, the ratio and Jain's index of the two; their
+//!                      intervals are where those of one run of 600 s lie, as the paper's are
+//!                      [ASRAN §5.1]
 //! cubic_kept           median of: the CUBIC flow beside it ÷ the CUBIC flow that had the same UAV
 //!                      and the same outages, but CUBIC beside it
 //! cubic_kept_mean      mean of the CUBIC flows beside it ÷ mean of the CUBIC flows beside CUBIC
@@ -21,15 +25,18 @@ use super::offered::{OFFERED_PAYLOAD, OfferedCdf};
 use crate::report::{merged, rounded, rounded_option};
 use crate::scheme::Scheme;
 use crate::statistics::{
-    jain_index, mean, median, median_interval, ratio_of_means, ratio_of_means_interval,
-    standard_deviation,
+    drawn_interval, jain_index, mean, median, median_interval, ratio_of_means,
+    ratio_of_means_interval, standard_deviation,
 };
 use crate::testbed::tcp_flow::FlowRun;
 
 /// The kernel's number of the state of fast recovery.
-const RECOVERY: u8 = 3;
+pub(super) const RECOVERY: u8 = 3;
 /// The kernel's number of the state after a timeout.
-const LOSS: u8 = 4;
+pub(super) const LOSS: u8 = 4;
+
+/// How long the paper's one run of each table is, seconds [ASRAN §5.1.2].
+const PAPERS_RUN_S: usize = 600;
 
 /// Returns a row for each scheme of a point.
 pub(super) fn rows(
@@ -47,7 +54,8 @@ pub(super) fn rows(
             Scheme::UDP => constant_figures(&of(*scheme)),
             _ => {
                 let own = of(*scheme);
-                merged([flow_figures(&own, seed, &cubic_pairs), kept_figures(&own, &cubic_pairs)])
+                let [flow, run] = [flow_figures(&own, seed, &cubic_pairs), run_figures(&own)];
+                merged([flow, run, kept_figures(&own, &cubic_pairs)])
             }
         };
         merged([json!({"scheme": scheme}), point.clone(), figures])
@@ -101,6 +109,31 @@ fn flow_figures(encounters: &[&Encounter], seed: u64, cubic_pairs: &[&Encounter]
         "retransmits": rounded_option(own(&retransmits), 1),
         "queue_drops": rounded_option(median(&drops), 1),
         "by_repetition": repetitions,
+    })
+}
+
+/// Figures of a run as the paper has one, drawn from the repetitions.
+fn run_figures(encounters: &[&Encounter]) -> Value {
+    let both = |one: &&Encounter| Some((throughput(&one.own), throughput(one.beside.as_ref()?)));
+    let pairs: Vec<(f64, f64)> = encounters.iter().filter_map(both).collect();
+    let seconds = encounters.first().map_or(1, |one| one.own.goodput_mbps.len().max(1));
+    let count = (PAPERS_RUN_S / seconds).max(1);
+    let means = |drawn: &[(f64, f64)]| {
+        let (own, cubic): (Vec<f64>, Vec<f64>) = drawn.iter().copied().unzip();
+        Some([mean(&own)?, mean(&cubic)?])
+    };
+    let own = |drawn: &[(f64, f64)]| means(drawn).map(|[own, _]| own);
+    let cubic = |drawn: &[(f64, f64)]| means(drawn).map(|[_, cubic]| cubic);
+    let jain = |drawn: &[(f64, f64)]| jain_index(&means(drawn)?);
+    json!({
+        "run_mbps": rounded_option(own(&pairs), 4),
+        "run_mbps_interval": interval(drawn_interval(&pairs, count, own)),
+        "run_cubic_mbps": rounded_option(cubic(&pairs), 4),
+        "run_cubic_mbps_interval": interval(drawn_interval(&pairs, count, cubic)),
+        "run_ratio": rounded_option(ratio_of_means(&pairs), 4),
+        "run_ratio_interval": interval(drawn_interval(&pairs, count, ratio_of_means)),
+        "run_jain": rounded_option(jain(&pairs), 4),
+        "run_jain_interval": interval(drawn_interval(&pairs, count, jain)),
     })
 }
 

@@ -7,7 +7,7 @@
 //! In each network a flow of the scheme and a CUBIC flow send at the same time [ASRAN §5.1]; in
 //! every other repetition they have changed places, so that a figure is not due to a UAV's place.
 //! All schemes of a repetition meet the same outages. `figures` computes, `picture` draws; the
-//! network is `topology`, what happens to it `outages`, the running is `emu`.
+//! network is `topology`, what happens to it `outages`, the running is `emu` or `sim`.
 
 use std::path::Path;
 
@@ -16,14 +16,16 @@ use netem::{Outage, Scenario};
 use serde_json::{Value, json};
 use units::{Duration, Rate};
 
-use super::emu::{Meeting, Sender, run_meetings};
+use super::emu::run_meetings;
 use super::offered::{OfferedCdf, offered_in_the_world};
 use super::outages::{Instability, Target};
+use super::plan::{Meeting, MeetingRun, Sender};
 use super::topology::UavNetwork;
-use super::{figures, picture};
+use super::{figures, picture, sim};
 use crate::arguments::{RunArgs, positive, seeds_shown};
 use crate::doubt::{add_errors_of_time, rankings_in_doubt};
 use crate::figure::Figure;
+use crate::parallel;
 use crate::report::{Mode, Report, merged};
 use crate::scheme::{Known, Scheme};
 use crate::testbed::congestion::Congestion;
@@ -44,8 +46,14 @@ pub(crate) const SCHEMES: [Scheme; 8] = [
     Scheme::ASRAN_DELAY,
 ];
 
+/// Schemes of the world, whose TCP has these congestion controls.
+pub(crate) const SIM: Known = Known {
+    unasked: &[Scheme::UDP],
+    asked: &[Scheme::CUBIC, Scheme::RENO, Scheme::ASRAN_CUBIC, Scheme::ASRAN_JUMP],
+};
+
 /// The figures of a result: key, title in tables.
-pub(crate) const FIGURES: [Figure; 20] = [
+pub(crate) const FIGURES: [Figure; 22] = [
     Figure::new("scheme", "scheme"),
     Figure::new("outage", "outage"),
     Figure::new("long_s", "long s").exact(),
@@ -53,26 +61,43 @@ pub(crate) const FIGURES: [Figure; 20] = [
     Figure::new("full", "full").exact(),
     Figure::new("rtt_ms", "RTT ms").exact(),
     Figure::new("offered_mbps", "offered").exact(),
-    Figure::new("throughput_mbps", "Mbit/s").of_emu(),
-    Figure::new("throughput_std_mbps", "std").of_emu(),
-    Figure::new("cubic_mbps", "cubic").of_emu(),
-    Figure::new("ratio_to_cubic", "ratio").ratio().of_emu(),
-    Figure::new("ratio_to_cubic_interval", "95 %").of_emu(),
-    Figure::new("cubic_kept", "kept").ratio().of_emu(),
-    Figure::new("cubic_kept_interval", "95 %").of_emu(),
-    Figure::new("cubic_kept_mean", "in the mean").ratio().of_emu(),
-    Figure::new("jain", "Jain").of_emu(),
+    Figure::new("throughput_mbps", "Mbit/s"),
+    Figure::new("throughput_std_mbps", "std"),
+    Figure::new("cubic_mbps", "cubic"),
+    Figure::new("ratio_to_cubic", "ratio").ratio(),
+    Figure::new("ratio_to_cubic_interval", "95 %"),
+    Figure::new("run_ratio", "of means").ratio(),
+    Figure::new("run_ratio_interval", "one run"),
+    Figure::new("cubic_kept", "kept").ratio(),
+    Figure::new("cubic_kept_interval", "95 %"),
+    Figure::new("cubic_kept_mean", "in the mean").ratio(),
+    Figure::new("jain", "Jain"),
     Figure::new("zero_share", "zero"),
-    Figure::new("recoveries", "recov.").of_emu(),
-    Figure::new("timeouts", "timeouts").of_emu(),
-    Figure::new("retransmits", "sent again").of_emu(),
+    Figure::new("recoveries", "recov."),
+    Figure::new("timeouts", "timeouts"),
+    Figure::new("retransmits", "sent again"),
 ];
 
-/// What results have beside the table: of the world, what a flow of constant rate sees, and the
-/// outages.
-pub(crate) const BESIDE: [Figure; 7] = [
+/// What results have beside the table: what a flow of constant rate sees, more of the two flows,
+/// and the outages.
+pub(crate) const BESIDE: [Figure; 22] = [
+    Figure::new("run_mbps", "of a run"),
+    Figure::new("run_mbps_interval", "95 %"),
+    Figure::new("run_cubic_mbps", "cubic of a run"),
+    Figure::new("run_cubic_mbps_interval", "95 %"),
+    Figure::new("run_jain", "Jain of a run"),
+    Figure::new("run_jain_interval", "95 %"),
     Figure::new("full_share", "full"),
     Figure::new("deciles_kbps", "deciles kbit/s"),
+    Figure::new("cubic_std_mbps", "cubic std"),
+    Figure::new("cubic_kept_mean_interval", "95 %"),
+    Figure::new("cubic_zero_share", "cubic zero"),
+    Figure::new("srtt_ms", "RTT ms"),
+    Figure::new("cubic_srtt_ms", "cubic RTT ms"),
+    Figure::new("cubic_recoveries", "cubic recov."),
+    Figure::new("cubic_timeouts", "cubic timeouts"),
+    Figure::new("queue_drops", "queue full"),
+    Figure::new("by_repetition", "repetitions"),
     Figure::new("mode", "mode").within("outages", "outage"),
     Figure::new("long_mean_s", "long s").within("outages", "long s"),
     Figure::new("long_every_s", "every s").within("outages", "every s"),
@@ -116,7 +141,8 @@ pub(crate) struct MeetingArgs {
     #[arg(long, default_value_t = 6, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     repetitions: u64,
-    /// Networks that are emulated at the same time.
+    /// Networks that are emulated at the same time; in virtual time no more than there are
+    /// processors.
     #[arg(long, default_value_t = 8, value_name = "N",
           value_parser = clap::value_parser!(u8).range(1..=40))]
     parallel: u8,
@@ -170,6 +196,17 @@ pub(crate) struct MeetingArgs {
     again: u8,
 }
 
+/// What a third UAV sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heavy {
+    pub(super) scheme: Scheme,
+    /// Its connections.
+    pub(super) flows: u8,
+}
+
+/// One network to be run: point, repetition, scheme.
+type Job = (Point, u64, Scheme);
+
 /// One combination of what is varied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
@@ -198,14 +235,17 @@ pub(crate) fn run(
     experiment: &'static str,
     args: &MeetingArgs,
     known: (Known, Known),
-    heavy: Option<Scheme>,
+    heavy: Option<Heavy>,
 ) -> Result<Report, Failure> {
     let points = points(args).map_err(Failure::Usage)?;
     let (sim, emu) = known;
     match args.run.mode() {
         Mode::Sim => {
-            args.run.schemes(sim)?;
-            Ok(run_sim(experiment, args, &points)?)
+            let schemes = args.run.schemes(sim)?;
+            match schemes[..] {
+                [Scheme::UDP] => Ok(run_offered(experiment, args, &points)?),
+                _ => run_sim(experiment, args, &points, &schemes, heavy),
+            }
         }
         Mode::Emu => {
             let schemes = args.run.schemes(emu)?;
@@ -220,7 +260,7 @@ pub(super) fn changed_places(repetition: u64) -> bool {
 }
 
 /// Sends the flow of constant rate through every point's network in virtual time.
-fn run_sim(
+fn run_offered(
     experiment: &'static str,
     args: &MeetingArgs,
     points: &[Point],
@@ -253,17 +293,13 @@ fn run_emu(
     args: &MeetingArgs,
     points: &[Point],
     schemes: &[Scheme],
-    heavy: Option<Scheme>,
+    heavy: Option<Heavy>,
 ) -> Result<Report, Failure> {
     let tcp = schemes.iter().copied().filter(|scheme| *scheme != Scheme::UDP);
-    let used = tcp.chain([Scheme::CUBIC]).chain(heavy).map(Scheme::control);
+    let used =
+        tcp.chain([Scheme::CUBIC]).chain(heavy.map(|heavy| heavy.scheme)).map(Scheme::control);
     let congestion = Congestion::of(&used.collect::<Result<Vec<_>, _>>()?)?;
-    let mut jobs = Vec::new();
-    for point in points {
-        for repetition in 0..args.repetitions {
-            jobs.extend(schemes.iter().map(|scheme| (*point, repetition, *scheme)));
-        }
-    }
+    let jobs = jobs(args, points, schemes);
     let (mut encounters, mut audits): (Vec<Encounter>, Vec<Audit>) = (Vec::new(), Vec::new());
     // A figure is of several batches: the worst of them speaks for all.
     let mut in_doubt = 0.0_f64;
@@ -274,10 +310,7 @@ fn run_emu(
             done + 1,
             done + batch.len()
         ));
-        let meeting = |(point, repetition, scheme): &(Point, u64, Scheme)| {
-            args.meeting(point, *repetition, *scheme, heavy)
-        };
-        let meetings: Vec<Meeting> = batch.iter().map(meeting).collect();
+        let meetings: Vec<Meeting> = batch.iter().map(|job| args.meeting(job, heavy)).collect();
         let run = || run_meetings(&meetings, &congestion, args.length(), args.run.seed(), CLAIM);
         let (mut runs, mut audit) = run()?;
         for _ in 0..args.again {
@@ -290,20 +323,10 @@ fn run_emu(
         let (from_s, to_s) = (args.settle_s as f64, args.length() as f64);
         in_doubt = audit.stalls.reached_share(from_s, to_s).max(in_doubt);
         audits.push(audit);
-        for ((_, repetition, scheme), run) in batch.iter().zip(runs) {
-            let flows = run.flows.into_iter().map(|flow| settled(flow, args.settle_s)).collect();
-            encounters.push(Encounter::of(*scheme, *repetition, flows, run.queue_drops));
-        }
+        encounters.extend(batch.iter().zip(runs).map(|(job, run)| args.encounter(job, run)));
     }
-    let of_point = args.repetitions as usize * schemes.len();
-    let mut results = Vec::new();
-    for (point, encounters) in points.iter().zip(encounters.chunks(of_point)) {
-        results.extend(figures::rows(schemes, encounters, args.run.seed(), &point.parameters()));
-    }
-    if let Some(directory) = &args.run.out {
-        write_files(directory, experiment, args, &encounters[..of_point], &points[0])?;
-        picture::write_repetitions(directory, &results[..schemes.len()])?;
-    }
+    let how = "the kernel's TCP over the emulator";
+    let mut results = results(experiment, args, points, schemes, &encounters, how)?;
     for result in &mut results {
         add_errors_of_time(result, in_doubt, &FIGURES);
     }
@@ -313,6 +336,69 @@ fn run_emu(
     let columns = FIGURES.map(|figure| figure.column());
     let doubts = rankings_in_doubt(&ranked, &columns, &POINT);
     Ok(Report::emu(experiment, args.run.seed(), args.parameters(heavy), &audits, doubts, results))
+}
+
+/// Lets the flows meet in virtual time, in several networks at the same time.
+fn run_sim(
+    experiment: &'static str,
+    args: &MeetingArgs,
+    points: &[Point],
+    schemes: &[Scheme],
+    heavy: Option<Heavy>,
+) -> Result<Report, Failure> {
+    if args.run.seeds.is_some() {
+        let why = "--seeds: repetitions of TCP have seeds that follow each other: --seed, \
+                   --repetitions";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    if let Some(heavy) = heavy {
+        let described = |error| Failure::Usage(format!("--heavy: {error}"));
+        sim::congestion(heavy.scheme).map_err(described)?;
+    }
+    let jobs = jobs(args, points, schemes);
+    let threads = parallel::processors().min(args.parallel.into());
+    let runs = parallel::map(&jobs, threads, |_, job| {
+        let seed = args.run.seed() + job.1;
+        let run = sim::run_meeting(&args.meeting(job, heavy), args.length(), seed)?;
+        Ok(args.encounter(job, run))
+    });
+    let encounters = runs.into_iter().collect::<Result<Vec<Encounter>, String>>()?;
+    let how = "the world's TCP in virtual time";
+    let results = results(experiment, args, points, schemes, &encounters, how)?;
+    let seed = args.run.seed();
+    Ok(Report::sim(experiment, (seed, seed), args.parameters(heavy), results))
+}
+
+/// Returns every network, point by point, and repetition by repetition.
+fn jobs(args: &MeetingArgs, points: &[Point], schemes: &[Scheme]) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for point in points {
+        for repetition in 0..args.repetitions {
+            jobs.extend(schemes.iter().map(|scheme| (*point, repetition, *scheme)));
+        }
+    }
+    jobs
+}
+
+/// Computes the figures of every point, and writes the files of the first.
+fn results(
+    experiment: &str,
+    args: &MeetingArgs,
+    points: &[Point],
+    schemes: &[Scheme],
+    encounters: &[Encounter],
+    how: &str,
+) -> Result<Vec<Value>, String> {
+    let of_point = args.repetitions as usize * schemes.len();
+    let mut results = Vec::new();
+    for (point, encounters) in points.iter().zip(encounters.chunks(of_point)) {
+        results.extend(figures::rows(schemes, encounters, args.run.seed(), &point.parameters()));
+    }
+    if let Some(directory) = &args.run.out {
+        write_files(directory, experiment, args, &encounters[..of_point], &points[0], how)?;
+        picture::write_repetitions(directory, &results[..schemes.len()])?;
+    }
+    Ok(results)
 }
 
 impl Encounter {
@@ -417,33 +503,36 @@ impl MeetingArgs {
         self.queue_packets.unwrap_or(if heavy { 50 } else { 100 })
     }
 
-    fn meeting(
-        &self,
-        point: &Point,
-        repetition: u64,
-        scheme: Scheme,
-        heavy: Option<Scheme>,
-    ) -> Meeting {
+    fn meeting(&self, (point, repetition, scheme): &Job, heavy: Option<Heavy>) -> Meeting {
+        let (repetition, scheme) = (*repetition, *scheme);
         let rate = Rate::from_mbps(point.offered_mbps);
         let patience = (!self.backlog).then(|| Duration::from_secs_f64(self.patience_ms / 1e3));
         let offered = Some(Offer { rate, patience });
-        let mut senders = match (scheme, changed_places(repetition)) {
+        let pair = match (scheme, changed_places(repetition)) {
             (Scheme::UDP, _) => vec![scheme],
             (_, false) => vec![scheme, Scheme::CUBIC],
             (_, true) => vec![Scheme::CUBIC, scheme],
         };
-        let mut senders: Vec<Sender> =
-            senders.drain(..).map(|scheme| Sender { scheme, offered }).collect();
+        let mut uavs = pair.len();
+        let of_pair = |(uav, scheme)| Sender { uav, scheme, offered };
+        let mut senders: Vec<Sender> = pair.into_iter().enumerate().map(of_pair).collect();
         // The flow of constant rate is to show the hop, not what others do to its queue.
-        if let Some(scheme) = heavy.filter(|_| scheme != Scheme::UDP) {
-            senders.push(Sender { scheme, offered: None });
+        if let Some(heavy) = heavy.filter(|_| scheme != Scheme::UDP) {
+            let sender = Sender { uav: uavs, scheme: heavy.scheme, offered: None };
+            senders.extend(std::iter::repeat_n(sender, heavy.flows.into()));
+            uavs += 1;
         }
-        let seed = self.run.seed() + repetition;
-        let outages = self.outages(point, seed);
-        Meeting { network: self.network(point, senders.len()), outages, senders }
+        let outages = self.outages(point, self.run.seed() + repetition);
+        Meeting { network: self.network(point, uavs), outages, senders }
     }
 
-    fn parameters(&self, heavy: Option<Scheme>) -> Value {
+    /// Puts down what came of a network, without the beginning.
+    fn encounter(&self, (_, repetition, scheme): &Job, run: MeetingRun) -> Encounter {
+        let flows = run.flows.into_iter().map(|flow| settled(flow, self.settle_s)).collect();
+        Encounter::of(*scheme, *repetition, flows, run.queue_drops)
+    }
+
+    fn parameters(&self, heavy: Option<Heavy>) -> Value {
         json!({
             "seconds": self.seconds,
             "settle_s": self.settle_s,
@@ -454,7 +543,8 @@ impl MeetingArgs {
             "hop_mbps": self.hop_mbps(heavy.is_some()),
             "queue_packets": self.queue_packets(heavy.is_some()),
             "calm_s": CALM_S,
-            "heavy": heavy,
+            "heavy": heavy.map(|heavy| heavy.scheme),
+            "heavy_flows": heavy.map(|heavy| heavy.flows),
         })
     }
 }
@@ -466,12 +556,13 @@ fn write_files(
     args: &MeetingArgs,
     encounters: &[Encounter],
     point: &Point,
+    how: &str,
 ) -> Result<(), String> {
     let outages = args.outages(point, args.run.seed());
     let scenario = Scenario::new(experiment, args.length() as f64);
     let scenario = args.network(point, 2).add_to(scenario, 0, &outages);
     let counted = (args.settle_s as f64, args.seconds as f64);
-    picture::write(directory, experiment, encounters, &scenario, counted)
+    picture::write(directory, experiment, encounters, &scenario, how, counted)
 }
 
 /// Reads a share.

@@ -4,8 +4,11 @@
 //! *Deviations from the paper*: emulated outages, fitted to its measurement in flight, in the place
 //! of radios; the kernel of today; the round-trip time and the offered load, which the paper does
 //! not state, chosen so that CUBIC gets what the paper's got, and swept; sources are live (what the
-//! connection does not take within half a second is given up), so that the load stays below what
-//! fills a buffer; the flows change places.
+//! connection does not take within 100 ms is given up), so that the load stays below what fills a
+//! buffer; the flows change places.
+//!
+//! With `--sim` the flow of constant rate runs alone unless others are asked for; then the world's
+//! TCP runs over the hop alone (`sim`).
 
 mod emu;
 mod figures;
@@ -13,6 +16,8 @@ mod meeting;
 mod offered;
 mod outages;
 mod picture;
+mod plan;
+mod sim;
 mod topology;
 pub(crate) mod traffic;
 
@@ -20,15 +25,15 @@ use clap::Args;
 
 use super::Description;
 use crate::report::Report;
-use crate::scheme::{Known, Scheme};
+use crate::scheme::Known;
 use emulator::Failure;
-use meeting::{BESIDE, FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
+use meeting::{BESIDE, FIGURES, MeetingArgs, SCHEMES, SIM, run as run_meetings};
 
 /// Describes the experiment.
 pub(crate) const DESCRIPTION: Description = Description {
     experiment: "asran-instability",
     about: "TCP over two relays whose link comes and goes, each flow beside a CUBIC flow",
-    sim: Known::all(&[Scheme::UDP]),
+    sim: SIM,
     emu: Known::all(&SCHEMES),
     beside: &[&BESIDE],
     figures: &FIGURES,

@@ -36,6 +36,7 @@ pub(super) fn write(
     experiment: &str,
     encounters: &[Encounter],
     scenario: &Scenario,
+    how: &str,
     (ahead, seconds): (f64, f64),
 ) -> Result<(), String> {
     std::fs::create_dir_all(directory)
@@ -55,8 +56,7 @@ pub(super) fn write(
     let first = || encounters.iter().filter(|one| one.repetition == 0);
     let picture = |title: &str, unit: &str, points: fn(&FlowRun) -> Vec<(f64, f64)>| TimeChart {
         title: format!("{experiment}: {title}"),
-        subtitle: "One repetition, the kernel's TCP over the emulator; shaded: the hop is out"
-            .to_owned(),
+        subtitle: format!("One repetition, {how}; shaded: the hop is out"),
         seconds,
         spans: spans.clone(),
         panels: first().filter_map(|one| panel(one, unit, points)).collect(),

@@ -7,9 +7,11 @@
 //! ```
 //! Several copies share one emulation, so that repetitions run at the same time under one audit.
 
-use netem::{Delay, Direction, LinkModel, LinkRate, Outage, QueueLimit, Scenario};
+use netem::{Delay, Direction, LinkModel, LinkRate, Outage, QueueLimit, Scenario, UDP_IP_OVERHEAD};
 use units::{Duration, Rate};
 
+/// Bytes of the longest packet: Ethernet's.
+pub(super) const LINK_MTU: usize = 1_500;
 /// Delay of the links that are not the unstable hop, one way: Wi-Fi in sight.
 const ACCESS_DELAY: Duration = Duration::from_millis(2);
 /// Rate of those links, Mbit/s: more than the hop, which is the bottleneck.
@@ -51,6 +53,23 @@ impl UavNetwork {
         }
         let scenario = scenario.link(&hop(copy), &relay1, &relay2, &unstable);
         scenario.link(&ground(copy), &relay2, &station(copy), &access)
+    }
+
+    /// Returns the hop as the only link, with the delay of the whole way, from one host to another
+    /// of the world.
+    ///
+    /// There each packet is longer by what the world puts around it, and the hop faster by as much:
+    /// a full packet takes as long.
+    pub(super) fn hop_alone(&self, from: &str, to: &str, outages: &[Outage]) -> Scenario {
+        let longer = (LINK_MTU + UDP_IP_OVERHEAD) as f64 / LINK_MTU as f64;
+        let hop = LinkModel {
+            delay: Delay::Fixed(self.rtt / 2),
+            rate: LinkRate::Constant(self.hop_rate.mul_f64(longer)),
+            queue: QueueLimit { packets: Some(self.queue_packets), bytes: None },
+            outages: outages.to_vec(),
+            ..LinkModel::default()
+        };
+        Scenario::new("hop", 1.0).link("hop", from, to, &hop)
     }
 
     /// Returns the way from the first UAV of the first copy to its station.

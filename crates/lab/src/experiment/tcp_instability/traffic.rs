@@ -6,7 +6,7 @@
 
 use clap::Args;
 
-use super::meeting::{BESIDE, FIGURES, MeetingArgs, SCHEMES, run as run_meetings};
+use super::meeting::{BESIDE, FIGURES, Heavy, MeetingArgs, SCHEMES, SIM, run as run_meetings};
 use crate::experiment::Description;
 use crate::report::Report;
 use crate::scheme::{Known, Scheme};
@@ -16,7 +16,7 @@ use emulator::Failure;
 pub(crate) const DESCRIPTION: Description = Description {
     experiment: "asran-traffic",
     about: "the same with a third sender that fills the queue",
-    sim: Known::all(&[Scheme::UDP]),
+    sim: SIM,
     emu: Known::all(&SCHEMES),
     beside: &[&BESIDE],
     figures: &FIGURES,
@@ -30,6 +30,10 @@ pub(crate) struct AsranTrafficArgs {
     /// Congestion control of the heavy sender.
     #[arg(long, default_value = "cubic", value_name = "NAME")]
     heavy: Scheme,
+    /// Connections of the heavy sender.
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u8).range(1..=16))]
+    heavy_flows: u8,
 }
 
 /// Runs the experiment.
@@ -40,5 +44,6 @@ pub(crate) fn run(args: &AsranTrafficArgs) -> Result<Report, Failure> {
         let names = names.join(", ");
         return Err(Failure::Usage(format!("--heavy {}: not one of {names}", args.heavy)));
     }
-    run_meetings(DESCRIPTION.experiment, &args.meeting, known, Some(args.heavy))
+    let heavy = Heavy { scheme: args.heavy, flows: args.heavy_flows };
+    run_meetings(DESCRIPTION.experiment, &args.meeting, known, Some(heavy))
 }

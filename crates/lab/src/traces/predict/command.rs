@@ -158,10 +158,7 @@ impl Prediction {
                 all.push(Passed::of(pass, &link, slot_s, [heard, arrived], around.payload_bytes));
             }
         }
-        let cc = match around.congestion {
-            Congestion::Cubic => "cubic",
-            Congestion::Reno => "reno",
-        };
+        let cc = around.congestion.name();
         let payload_bytes = around.payload_bytes;
         Self { slots: matrix.slots(), slot_ms: slot_s * 1e3, cc, payload_bytes, passes: all }
     }

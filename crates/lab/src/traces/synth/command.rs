@@ -227,6 +227,22 @@ impl Flown {
         let (_, matrix, from, to) = best.expect("a flight has a transmitter and a receiver");
         (matrix, from, to)
     }
+
+    /// Returns the matrix of one pair, its transmitter sending alone.
+    ///
+    /// # Panics
+    /// When the flight has no such radios.
+    pub(crate) fn alone(&self, way: Way, from: &str, to: &str) -> SlotMatrix {
+        let is_sender = |name: &String| name == from;
+        let number = match way {
+            Way::Up => self.flight.transmitters.iter().position(|one| is_sender(&one.name)),
+            Way::Down => self.flight.receivers.iter().position(|one| is_sender(&one.name)),
+        };
+        let number = number.expect("a transmitter of the flight");
+        let matrix = render(&self.flight, &self.course, way, Some(number), self.seed);
+        let row = matrix.rows().iter().find(|row| row.to == to).expect("a receiver of the flight");
+        SlotMatrix::new(matrix.slot(), vec![row.clone()]).expect("a row of a matrix is a matrix")
+    }
 }
 
 impl Summary {

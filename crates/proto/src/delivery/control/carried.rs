@@ -12,12 +12,11 @@
 
 use units::Instant;
 
-use super::Submission;
-use super::inbox::CARRIED_LIFE;
 use super::message::Message;
 use super::outbox::{Outbox, Rejected};
 use super::plan::Form;
 use super::sender_lanes::NoLane;
+use super::{CARRIED_LIFE, Submission};
 use crate::event::MessageId;
 use crate::select::Tier;
 use crate::wire::Frame;

@@ -3,13 +3,11 @@
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::{
-    ControlPath, Inbox, LaneFloor, Outbox, Reception, Rejected, Submission, inbox::CARRIED_LIFE,
-};
+use super::{ControlPath, Inbox, LaneFloor, Outbox, Reception};
 use crate::delivery::{
     Builder, Delivered, Delivery, Incoming, Loss, Offer, Outlook, Taken, Turn, Waiting,
 };
-use crate::event::{Event, MessageId};
+use crate::event::Event;
 use crate::ids::PathId;
 use crate::limits;
 use crate::memory::{Held, Room};
@@ -24,8 +22,6 @@ use crate::wire::{self, CONTROL_OVERHEAD, ControlFrame, Frame};
 /// Plans are told at most this often what is known of the paths, beside their changes: what an
 /// acknowledgement changes is less than this.
 const REFRESH: Duration = Duration::from_millis(5);
-/// Bytes of the headers of a datagram and of the frame of a message.
-const HEADERS: usize = limits::IP_AND_UDP as usize + CONTROL_OVERHEAD;
 /// Bytes that a message may have for the schedulers' question whether a path has room for it.
 const MESSAGE_GUESS: usize = 300;
 /// The tiers of messages that are not control.
@@ -40,58 +36,16 @@ const DROPPED: u8 = 2;
 /// Both halves of control delivery in one session.
 #[derive(Debug)]
 pub(crate) struct Control {
-    outbox: Outbox,
+    pub(in crate::delivery) outbox: Outbox,
     inbox: Inbox,
     /// When the outbox was told last what is known of the paths.
     refreshed: Option<Instant>,
 }
 
 impl Control {
-    /// How long message delivery may take over a message of a lane.
-    pub(crate) const CARRIED_LIFE: Duration = CARRIED_LIFE;
-
     /// Starts with nothing sent and nothing received; `seed` is for what plans draw.
     pub(crate) fn new(reliability: &Reliability, seed: u64) -> Self {
         Self { outbox: Outbox::new(reliability, seed), inbox: Inbox::new(), refreshed: None }
-    }
-
-    /// Takes other targets of classes; see [`Outbox::set_reliability`].
-    pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
-        self.outbox.set_reliability(reliability);
-    }
-
-    /// Keeps every step of messages, as events.
-    pub(crate) fn keep_steps(&mut self) {
-        self.outbox.keep_steps();
-    }
-
-    /// Gives up what has left; see [`Outbox::give_up_sent`].
-    pub(crate) fn give_up_sent(&mut self) {
-        self.outbox.give_up_sent();
-    }
-
-    /// Takes a message in; see [`Outbox::submit_late`].
-    pub(crate) fn submit(
-        &mut self,
-        (now, came): (Instant, Instant),
-        submission: Submission,
-    ) -> Result<Option<MessageId>, Rejected> {
-        self.outbox.submit_late((now, came), submission)
-    }
-
-    /// Takes a message in that message delivery carries too; see [`Outbox::submit_carried`].
-    pub(crate) fn submit_carried(
-        &mut self,
-        (now, came): (Instant, Instant),
-        submission: Submission,
-        carried: &mut Vec<u8>,
-    ) -> Result<Option<MessageId>, Rejected> {
-        self.outbox.submit_carried((now, came), submission, carried)
-    }
-
-    /// Tells whether a target needs backups that nothing else calls for.
-    pub(crate) fn needs_backups(&self) -> bool {
-        self.outbox.needs_backups()
     }
 
     /// Takes in what message delivery carried; false when it makes no sense.
@@ -113,10 +67,11 @@ impl Control {
         room: CopyRoom,
         datagram: &mut Builder<'_>,
     ) -> bool {
-        let transit = room.transit + room.rate.transmission_time(datagram.len() + HEADERS);
+        let ahead = datagram.len() + CONTROL_OVERHEAD + limits::IP_AND_UDP as usize;
+        let transit = room.transit + room.rate.transmission_time(ahead);
         let room =
             CopyRoom { transit, ..room.within(datagram.room().saturating_sub(CONTROL_OVERHEAD)) };
-        let rides = room.ride > 0 && self.outbox.has_rides(id);
+        let rides = room.ride > 0 && self.outbox.pending.has_rides(id);
         if !rides && (room.is_none() || !self.outbox.wants(id, tier)) {
             return false;
         }
@@ -220,7 +175,7 @@ impl Delivery for Control {
     fn on_acked(&mut self, mark: Mark, receipt: &Receipt) {
         match (mark.kind, mark.numbers) {
             (COPY, [seq, _]) => self.outbox.on_acked(seq, receipt),
-            (FLOOR, floor) => self.outbox.on_floor_acked(lane_floor(floor)),
+            (FLOOR, floor) => self.outbox.floors.on_acked(lane_floor(floor)),
             (_, [changes, _]) => self.inbox.on_dropped_told(changes),
         }
     }
@@ -228,14 +183,14 @@ impl Delivery for Control {
     fn on_lost(&mut self, mark: Mark, loss: &Loss<'_>) {
         match (mark.kind, mark.numbers) {
             (COPY, [seq, _]) => self.outbox.on_lost(loss.now, seq, loss.path),
-            (FLOOR, floor) => self.outbox.on_floor_lost(lane_floor(floor), loss.path),
+            (FLOOR, floor) => self.outbox.floors.on_lost(lane_floor(floor), loss.path),
             _ => {}
         }
     }
 
     fn set_paths(&mut self, outlook: &Outlook<'_>) {
         let is_old = |at: Instant| outlook.now.since(at) >= REFRESH;
-        let refreshes = self.outbox.has_targets() && self.refreshed.is_none_or(is_old);
+        let refreshes = self.outbox.plans.targets.is_in_use() && self.refreshed.is_none_or(is_old);
         if !outlook.changed && !refreshes {
             return;
         }
@@ -303,9 +258,9 @@ impl Delivery for Control {
     }
 
     fn show(&self, _now: Instant, status: &mut SessionStatus) {
-        status.reliability = self.outbox.reliability().collect();
+        status.reliability = self.outbox.plans.targets.statuses().collect();
         for row in &mut status.classes {
-            let sent = &self.outbox.counters()[row.class.index()];
+            let sent = &self.outbox.counters[row.class.index()];
             let received = &self.inbox.counters()[row.class.index()];
             row.dropped += sent.expired + sent.superseded_unsent;
             row.superseded += sent.superseded - sent.superseded_unsent;

@@ -20,11 +20,11 @@ use units::{Duration, Instant};
 
 use super::dropped::Dropped;
 use super::receiver_lane::{Held, ReceiverLane};
-use super::{ControlDelivery, LaneFloor};
+use super::{CARRIED_LIFE, ControlDelivery, LATE, LaneFloor};
 use crate::limits;
 use crate::path::PATIENCE_WITHOUT_PATH;
 use crate::recovery::Age;
-use crate::select::{Class, Order, Policy, Tier};
+use crate::select::{Class, Order, Tier};
 use crate::window::SeenWindow;
 use crate::wire::{ControlFrame, DroppedFrame};
 
@@ -32,14 +32,6 @@ use crate::wire::{ControlFrame, DroppedFrame};
 /// the driver's timer, so that it is not stale by then. In an in-order lane everything before it
 /// ends within that time too [specs/delivery.md §4] (rule 5).
 const RELEASE_AHEAD: Duration = Duration::from_millis(5);
-
-/// Beyond this age message delivery brings nothing of a lane any more.
-pub(super) const CARRIED_LIFE: Duration = Policy::TRANSACTIONAL.ttl;
-
-/// How long a command or a set-point waits for what message delivery carries: 200 ms, unless a
-/// probe timeout is longer. The first deadline of a ground station for an answer is 250 ms; and
-/// where a queue makes probe timeouts long, what is behind it is given up.
-const CARRIED_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Says what became of a copy, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,15 +273,16 @@ impl Inbox {
     }
 
     /// Returns how long a copy waits for earlier messages of its sequenced lane. Where message
-    /// delivery may bring those, it is given time for more than one attempt, and all the time there
-    /// is before what nobody acts upon. A copy may come before the first message of its lane that
-    /// is so brought.
+    /// delivery may bring those, it is given time for more than one attempt, until a command is
+    /// late, and all the time there is before what nobody acts upon. A probe timeout may be longer:
+    /// where a queue makes it so, what is behind it is given up. A copy may come before the first
+    /// message of its lane that is so brought.
     fn patience(&self, frame: &ControlFrame<'_>) -> Duration {
         let is_plain = self.lanes.get(&frame.lane).is_some_and(|lane| lane.is_plain);
         match (is_plain, frame.class) {
             (true, _) => self.wait,
             (false, Class::Liveness) => ttl(frame),
-            (false, _) => self.wait.max(CARRIED_PATIENCE),
+            (false, _) => self.wait.max(LATE),
         }
     }
 

@@ -107,10 +107,6 @@ impl Message {
         Kind { class: self.policy().class, mavlink }
     }
 
-    pub(super) fn is_replicated(&self) -> bool {
-        self.policy().is_replicated()
-    }
-
     /// Notes a copy that leaves on `path`, and when one more is to follow it within the round;
     /// tells whether that one now waits for another message's datagram.
     pub(super) fn on_sent(&mut self, now: Instant, path: PathId, second: Option<Due>) -> bool {

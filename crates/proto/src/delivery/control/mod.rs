@@ -33,6 +33,14 @@ use crate::path::PathUse;
 use crate::path::{Carries, Cost};
 use crate::select::{Class, LaneKey, Policy, Tier};
 
+/// A message that has waited for so long is late for every autopilot and ground station: of those
+/// the first gives up waiting for an answer after 250 ms.
+const LATE: Duration = Duration::from_millis(200);
+
+/// How long message delivery may take over a message of a lane: beyond this age it brings nothing
+/// of it any more.
+pub(crate) const CARRIED_LIFE: Duration = Policy::TRANSACTIONAL.ttl;
+
 /// Hands a message to [`Outbox::submit_late`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Submission {

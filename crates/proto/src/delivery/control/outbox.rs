@@ -14,35 +14,17 @@ use units::{Duration, Instant};
 use super::floors::FloorNotices;
 use super::message::{Kind, Message, SecondCopy};
 use super::pending::{Pending, Turn};
-use super::plan::{Form, Plans, View};
+use super::plan::{Form, MIN_ROUND, Plans, View};
 use super::sender_lanes::{NoLane, SenderLanes};
 use super::steps::Steps;
-use super::{ControlPath, LaneFloor, Submission};
+use super::{ControlPath, LATE, LaneFloor, Submission};
 use crate::event::{Event, MessageId, Outcome, StepKind};
 use crate::ids::PathId;
 use crate::limits;
 use crate::path::{CopyRoom, PATIENCE_WITHOUT_PATH};
 use crate::recovery::Receipt;
-use crate::select::{Class, LaneKey, Order, Reliability, Tier};
-use crate::status::ReliabilityStatus;
+use crate::select::{Class, LaneKey, Order, Policy, Reliability, Tier};
 use crate::wire::{ControlFrame, DroppedFrame};
-
-/// Messages outside the control tier that are kept: half of all, so that a download of parameters
-/// or files leaves room for control.
-const OTHER_MESSAGES: usize = limits::CONTROL_MESSAGES / 2;
-
-/// Outcomes that wait for the session to fetch them before submissions are refused.
-const UNREAD_OUTCOMES: usize = 2 * limits::CONTROL_MESSAGES;
-
-/// A message that has waited for so long is late for every autopilot.
-const LATE: Duration = Duration::from_millis(200);
-
-/// The shortest time to wait for the answer to a message that has expired.
-const FIRST_ANSWER: Duration = Duration::from_millis(10);
-
-/// The longest time to wait for the answer to a message that has expired, whatever the round-trip
-/// time seems to be: an application that asks again does not wait either.
-const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// Says why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +77,7 @@ pub(crate) struct Outbox {
     unlisted: u64,
     pub(super) next_seq: u64,
     others: usize,
+    /// By [`Class::index`].
     pub(super) counters: [OutboxCounters; Class::ALL.len()],
 }
 
@@ -163,19 +146,14 @@ impl Outbox {
         self.steps.start();
     }
 
-    /// Tells whether that is worth while.
-    pub(crate) fn has_targets(&self) -> bool {
-        self.plans.has_targets()
-    }
-
     /// Tells whether a target needs backups that nothing else calls for.
     pub(crate) fn needs_backups(&self) -> bool {
-        self.plans.needs_backups()
+        self.plans.targets.needs_backups()
     }
 
     /// Takes other targets of classes, for what is handed in from now on.
     pub(crate) fn set_reliability(&mut self, reliability: &Reliability) {
-        self.plans.set_reliability(reliability);
+        self.plans.targets.set_reliability(reliability);
     }
 
     /// Takes a message in that came just now.
@@ -235,19 +213,13 @@ impl Outbox {
             || tier == Tier::Control && self.floors.waits_for(path) && self.carries_floors(path)
     }
 
-    /// Tells whether a copy waits for the path that shares the datagram of another.
-    pub(crate) fn has_rides(&self, path: PathId) -> bool {
-        self.pending.has_rides(path)
-    }
-
     /// Returns true when a message of one of these tiers, none of them control's, waits for the
     /// path.
     pub(crate) fn wants_others(&self, path: PathId, tiers: impl IntoIterator<Item = Tier>) -> bool {
         self.others > 0 && tiers.into_iter().any(|tier| self.wants(path, tier))
     }
 
-    /// Tells whether a message that is under way nowhere has waited for so long that it is late for
-    /// every autopilot.
+    /// Tells whether a message that is under way nowhere is late: [`LATE`].
     pub(crate) fn is_behind(&self, now: Instant, path: PathId, tier: Tier) -> bool {
         let usable = self.pending.usable();
         let is_late = |seq| {
@@ -343,7 +315,7 @@ impl Outbox {
     /// Notes that a packet with a copy of message `seq` was acknowledged. The receiver names what
     /// it did not pass on before it acknowledges.
     pub(crate) fn on_acked(&mut self, seq: u64, receipt: &Receipt) {
-        self.plans.on_acked(receipt.now, seq, receipt);
+        self.plans.targets.on_acked(seq, receipt);
         self.steps.on_acked(seq, receipt);
         let is_listed = seq >= self.unlisted;
         let outcome = if is_listed { Outcome::Delivered } else { Outcome::Indeterminate };
@@ -370,16 +342,6 @@ impl Outbox {
         }
     }
 
-    /// Notes that a packet with this floor was acknowledged.
-    pub(crate) fn on_floor_acked(&mut self, floor: LaneFloor) {
-        self.floors.on_acked(floor);
-    }
-
-    /// Notes that a packet with this floor was declared lost.
-    pub(crate) fn on_floor_lost(&mut self, floor: LaneFloor, path: PathId) {
-        self.floors.on_lost(floor, path);
-    }
-
     /// Returns the bytes that are held.
     pub(crate) fn held(&self) -> usize {
         self.bytes
@@ -398,7 +360,7 @@ impl Outbox {
     /// Returns when [`Outbox::handle_timeout`] wants to be called.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| *at);
-        [timer, self.floors.timeout(), self.plans.timeout()].into_iter().flatten().min()
+        [timer, self.floors.timeout(), self.plans.targets.timeout()].into_iter().flatten().min()
     }
 
     /// Expires messages, and starts rounds and second copies that are due.
@@ -416,7 +378,7 @@ impl Outbox {
             }
         }
         self.floors.handle_timeout(now);
-        self.plans.handle_timeout(now);
+        self.plans.targets.handle_timeout(now);
     }
 
     /// Ends the session: every reliable message that is in flight becomes indeterminate, one that
@@ -452,17 +414,7 @@ impl Outbox {
 
     /// Returns what an application should know of plans.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.plans.poll_event().or_else(|| self.steps.poll().map(Event::Step))
-    }
-
-    /// Lists how targets are kept.
-    pub(crate) fn reliability(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
-        self.plans.statuses()
-    }
-
-    /// Returns counters by [`Class::index`].
-    pub(crate) fn counters(&self) -> &[OutboxCounters; Class::ALL.len()] {
-        &self.counters
+        self.plans.targets.poll_event().or_else(|| self.steps.poll().map(Event::Step))
     }
 
     /// Returns how many messages are kept.
@@ -500,8 +452,11 @@ impl Outbox {
         let oldest = self.messages.first_key_value().map_or(self.next_seq, |(&seq, _)| seq);
         self.messages.len() + self.closing.len() < limits::CONTROL_MESSAGES
             && cost(submission) <= self.room
-            && self.outcomes.len() < UNREAD_OUTCOMES
-            && (policy.class.tier() == Tier::Control || self.others < OTHER_MESSAGES)
+            // The session has fetched what came of those before.
+            && self.outcomes.len() < 2 * limits::CONTROL_MESSAGES
+            // A download of parameters or files leaves half of the room for control.
+            && (policy.class.tier() == Tier::Control
+                || self.others < limits::CONTROL_MESSAGES / 2)
             // What is sent must still be inside the window of a receiver that has seen the newest.
             && self.next_seq - oldest < limits::CONTROL_WINDOW / 2
             // What waits for an earlier one must find room at the receiver.
@@ -548,7 +503,9 @@ impl Outbox {
         } else if message.flights.is_empty() {
             self.report(seq, kind, Outcome::Expired);
         } else {
-            let until = now + self.probe.clamp(FIRST_ANSWER, LAST_ANSWER);
+            // Whatever the round-trip time seems to be, for no longer than a transaction lives: an
+            // application that asks again does not wait either.
+            let until = now + self.probe.clamp(MIN_ROUND, Policy::TRANSACTIONAL.ttl);
             self.closing.insert(seq, Closing { kind, until });
             self.timers.insert((until, seq));
         }

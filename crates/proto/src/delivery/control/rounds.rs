@@ -11,7 +11,7 @@ use units::Instant;
 
 use super::message::SecondCopy;
 use super::outbox::Outbox;
-use super::plan::{Round, View};
+use super::plan::{Form, Round, View, wants_on_gained};
 use crate::ids::PathId;
 
 impl Outbox {
@@ -54,7 +54,7 @@ impl Outbox {
             && due.at_last() <= now
         {
             message.second = SecondCopy::Done;
-            second = self.plans.of(message.form).second_on(view, message);
+            second = self.pending.lone_usable(message.policy().class);
         }
         let round = self.plans.of(message.form).next_round(view, seq, message);
         if message.second == SecondCopy::Done {
@@ -99,7 +99,7 @@ impl Outbox {
         let affected: Vec<u64> = self
             .messages
             .iter_mut()
-            .filter(|(_, message)| is_removed || !message.is_replicated())
+            .filter(|(_, message)| is_removed || message.form == Form::Best)
             .filter_map(|(&seq, message)| message.forget_path(path).then_some(seq))
             .collect();
         for seq in affected {
@@ -111,15 +111,13 @@ impl Outbox {
     /// merely waits in its queue: a moment's doubt loses none.
     pub(super) fn on_gained(&mut self, now: Instant, path: PathId) {
         let (mut waiting, mut wanting) = (Vec::new(), Vec::new());
-        let view = View { now, probe: self.probe, pending: &self.pending };
-        let Some(gained) = view.paths().find(|known| known.id == path) else { return };
+        let Some(gained) = self.pending.paths().find(|known| known.id == path) else { return };
         for (&seq, message) in &self.messages {
-            if self.plans.of(message.form).wants_on_gained(view, message, gained) {
-                wanting.push((message.rank, seq));
-            } else if !message.is_replicated()
-                && message.flights.is_empty()
-                && message.policy().reliable
-            {
+            if message.form != Form::Best {
+                if wants_on_gained(now, message, gained) {
+                    wanting.push((message.rank, seq));
+                }
+            } else if message.flights.is_empty() && message.policy().reliable {
                 waiting.push(seq);
             }
         }

@@ -142,12 +142,7 @@ impl Delivery for Datagrams {
     }
 
     fn poll_delivery(&mut self) -> Option<Delivered> {
-        let ready = self.resequencer.poll_delivery()?;
-        let (channel, class, age, payload) = (ready.channel, ready.class, ready.age, ready.payload);
-        // A slow link brings what is older, and that is of use: what counts is how long it waits
-        // here.
-        let life = (class == Class::Telemetry).then_some(Policy::TELEMETRY.ttl);
-        Some(Delivered { channel, class, stream: None, age, life, payload })
+        self.resequencer.poll_delivery()
     }
 
     fn show(&self, now: Instant, status: &mut SessionStatus) {

@@ -18,20 +18,3 @@ use queue::DatagramQueue;
 pub(crate) use queue::{Plain, RtpPiece};
 use resequencer::Resequencer;
 use sequence::Sequence;
-
-use units::Duration;
-
-use crate::select::Class;
-
-/// A packet that the receiver passes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DatagramDelivery {
-    /// The consumer: 0 is the tunnel.
-    pub(crate) channel: u8,
-    /// The class that the sender's selector gave it.
-    pub(crate) class: Class,
-    /// Estimated time since it was submitted, at the moment of delivery.
-    pub(crate) age: Duration,
-    /// The packet.
-    pub(crate) payload: Vec<u8>,
-}

@@ -190,19 +190,14 @@ impl DatagramQueue {
         room: usize,
     ) -> Option<(DatagramFrame<'_>, Option<u32>)> {
         self.drop_stale(now);
-        if self.is_again_first(now) {
-            if self.again.next_len()? > room {
+        let again = self.is_again_first(now);
+        if again || self.is_last_next(path) {
+            let len = if again { self.again.next_len() } else { self.again.next_last_len(path) };
+            if len? > room {
                 return None;
             }
-            let (number, packet, since) = self.again.take()?;
-            let sequence = Some(Sequence::Replicated(number));
-            return Some((frame(packet, since, sequence), Some(number)));
-        }
-        if self.is_last_next(path) {
-            if self.again.next_last_len(path)? > room {
-                return None;
-            }
-            let (number, packet, since) = self.again.take_last(path)?;
+            let taken = if again { self.again.take() } else { self.again.take_last(path) };
+            let (number, packet, since) = taken?;
             let sequence = Some(Sequence::Replicated(number));
             return Some((frame(packet, since, sequence), Some(number)));
         }

@@ -17,10 +17,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::Sequence;
 use super::sequence::extend31;
-use super::{DatagramDelivery, Sequence};
+use crate::delivery::Delivered;
 use crate::ids::PathId;
 use crate::limits;
+use crate::select::{Class, Policy};
 use crate::window::SeenWindow;
 use crate::wire::DatagramFrame;
 
@@ -44,13 +46,13 @@ pub(crate) struct Resequencer {
     room: usize,
     releases: BTreeSet<(Instant, u64)>,
     progress: SmallVec<[Progress; 4]>,
-    ready: VecDeque<DatagramDelivery>,
+    ready: VecDeque<Delivered>,
     duplicates: u64,
 }
 
 #[derive(Debug)]
 struct Held {
-    delivery: DatagramDelivery,
+    delivery: Delivered,
     arrived: Instant,
 }
 
@@ -115,7 +117,7 @@ impl Resequencer {
     }
 
     /// Returns the next packet for the application.
-    pub(crate) fn poll_delivery(&mut self) -> Option<DatagramDelivery> {
+    pub(crate) fn poll_delivery(&mut self) -> Option<Delivered> {
         self.ready.pop_front()
     }
 
@@ -160,7 +162,7 @@ impl Resequencer {
         }
     }
 
-    fn hold(&mut self, now: Instant, number: u64, delivery: DatagramDelivery) {
+    fn hold(&mut self, now: Instant, number: u64, delivery: Delivered) {
         self.releases.insert((now + self.max, number));
         let bytes = delivery.payload.len() + limits::BESIDE;
         let fits = bytes <= self.room && self.held.len() < limits::RESEQUENCED;
@@ -193,9 +195,11 @@ impl Resequencer {
     }
 }
 
-fn delivery(frame: &DatagramFrame<'_>, age: Duration) -> DatagramDelivery {
-    let payload = frame.payload.to_vec();
-    DatagramDelivery { channel: frame.channel, class: frame.class, age, payload }
+fn delivery(frame: &DatagramFrame<'_>, age: Duration) -> Delivered {
+    let (channel, class, payload) = (frame.channel, frame.class, frame.payload.to_vec());
+    // A slow link brings what is older, and that is of use: what counts is how long it waits here.
+    let life = (class == Class::Telemetry).then_some(Policy::TELEMETRY.ttl);
+    Delivered { channel, class, stream: None, age, life, payload }
 }
 
 #[cfg(test)]
@@ -204,7 +208,6 @@ mod tests {
     use units::Rng;
 
     use super::*;
-    use crate::select::Class;
 
     const MS: Duration = Duration::from_millis(1);
 

@@ -255,7 +255,7 @@ mod tests {
 
     fn source(k: usize) -> Source {
         let mut source =
-            Source::new(k, Box::new(Published { f: Some(usize::MAX), r: 10, of_each: false }), 7);
+            Source::new(k, Published { f: Some(usize::MAX), r: 10, of_each: false }, 7);
         let (rate, rtt) = (Rate::from_mbps(8.0), Duration::from_millis(40));
         source.set_way(Some(Way { transmitters: 1, rate, rtt, least_rtt: rtt }));
         source

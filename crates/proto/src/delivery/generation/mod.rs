@@ -10,7 +10,7 @@
 //! ```
 //! A packet is any string of bytes: neither end knows a session, a path or a relay. Whoever drives
 //! the source offers it room, says what its way is like, and sends what it makes; whoever drives
-//! the destination broadcasts its ACKs. What may differ between forms is a [`Pace`], a file each.
+//! the destination broadcasts its ACKs. How generations leave is [`Published`].
 //!
 //! *Deviations from the paper*:
 //! 1. What a dummy costs are its coefficients: combinations are as long as the longest packet of
@@ -37,8 +37,13 @@ mod source;
 mod tests;
 
 pub(crate) use destination::{Destination, Packet};
-pub(crate) use pace::{Pace, Published, Way};
+pub(crate) use pace::{Published, Way};
 pub(crate) use source::{Combination, Source};
+use units::Duration;
 
 /// Bytes of a packet's length, before it inside what is coded.
 pub(crate) const LENGTH: usize = 2;
+/// For how long what no path or transmitter can carry may wait for one that can.
+pub(crate) const STUCK: Duration = Duration::from_secs(1);
+/// No wait for an ACK, or for an earlier packet, is longer.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(2);

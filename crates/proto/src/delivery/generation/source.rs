@@ -12,11 +12,8 @@ use coding::CoefficientKey;
 use coding::block::Encoder;
 use units::{Duration, Instant};
 
-use super::{LENGTH, Pace, Way};
+use super::{LENGTH, Published, STUCK, Way};
 use crate::limits;
-
-/// For how long a generation that no transmitter can carry may wait for one that can.
-const STUCK: Duration = Duration::from_secs(1);
 
 /// A combination as it travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +61,7 @@ struct Generation {
 #[derive(Debug)]
 pub(crate) struct Source {
     k: usize,
-    pace: Box<dyn Pace>,
+    pace: Published,
     key: CoefficientKey,
     /// What is known of the way; while no transmitter works, what was.
     way: Way,
@@ -93,7 +90,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// Starts with nothing sent: generations of k packets, at most [`limits::GENERATION_PACKETS`].
-    pub(crate) fn new(k: usize, pace: Box<dyn Pace>, seed: u64) -> Self {
+    pub(crate) fn new(k: usize, pace: Published, seed: u64) -> Self {
         Self {
             k: k.clamp(1, limits::GENERATION_PACKETS),
             pace,
@@ -211,14 +208,7 @@ impl Source {
         let generation = self.in_flight.get_mut(&number)?;
         self.coefficients.clear();
         self.payload.clear();
-        let source = usize::try_from(generation.made).ok();
-        match source.filter(|source| self.pace.is_systematic() && *source < self.k) {
-            Some(source) => {
-                self.coefficients.resize(self.k, 0);
-                self.coefficients[source] = 1;
-            }
-            None => generation.encoder.coefficients(generation.made, &mut self.coefficients),
-        }
+        generation.encoder.coefficients(generation.made, &mut self.coefficients);
         let made = generation.encoder.combine(&self.coefficients, &mut self.payload);
         made.expect("there is a coefficient for each packet");
         self.counters.combinations += 1;
@@ -367,7 +357,7 @@ mod tests {
     }
 
     fn source(f: Option<usize>, r: usize) -> Source {
-        let mut source = Source::new(4, Box::new(Published { f, r, of_each: false }), 1);
+        let mut source = Source::new(4, Published { f, r, of_each: false }, 1);
         source.set_way(Some(WAY));
         source
     }

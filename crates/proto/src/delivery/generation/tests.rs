@@ -34,7 +34,7 @@ fn drive(bytes: &[u8]) {
         Published { f: (f > 0).then_some(f.into()), r: 1 + usize::from(f) / 4, of_each: false };
     let mut joined = Joined {
         now: Instant::from_millis(10_000),
-        source: Source::new(k.into(), Box::new(pace), u64::from(f)),
+        source: Source::new(k.into(), pace, u64::from(f)),
         destination: Destination::default(),
         combinations: Default::default(),
         acks: Default::default(),

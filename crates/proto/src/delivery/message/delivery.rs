@@ -31,20 +31,15 @@ const SYMBOL: Mark = Mark { kind: 0, numbers: [0; 2] };
 impl Delivery for Messages {
     fn handle_frame(&mut self, incoming: &Incoming<'_>, frame: &Frame<'_>) -> Taken {
         let (now, clock) = (incoming.now, &incoming.clock);
-        let makes_sense = match frame {
+        let feedback = match frame {
             Frame::Source(source) => return self.handle_source(now, source, clock),
             Frame::Repair(repair) => return self.handle_repair(now, repair, clock),
-            Frame::Feedback(feedback) => {
-                let paths = incoming.paths.shown_for(now, Tier::Message);
-                self.handle_feedback(now, Feedback::Window(feedback), &paths)
-            }
-            Frame::Rank(rank) => {
-                let paths = incoming.paths.shown_for(now, Tier::Message);
-                self.handle_feedback(now, Feedback::Rank(*rank), &paths)
-            }
+            Frame::Feedback(feedback) => Feedback::Window(feedback),
+            Frame::Rank(rank) => Feedback::Rank(*rank),
             _ => return Taken::NotMine,
         };
-        Taken::from(makes_sense)
+        let paths = incoming.paths.shown_for(now, Tier::Message);
+        Taken::from(self.handle_feedback(now, feedback, &paths))
     }
 
     fn waiting(&self) -> Waiting {
@@ -130,10 +125,7 @@ impl Delivery for Messages {
     }
 
     fn poll_delivery(&mut self) -> Option<Delivered> {
-        let ready = self.reconstruction.poll_delivery()?;
-        let (channel, age, life, payload) = (ready.channel, ready.age, ready.life, ready.payload);
-        let (class, stream) = (Class::Message, Some(ready.stream));
-        Some(Delivered { channel, class, stream, age, life, payload })
+        self.reconstruction.poll_delivery()
     }
 
     fn poll_event(&mut self) -> Option<Event> {

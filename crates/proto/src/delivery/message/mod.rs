@@ -99,21 +99,6 @@ pub struct MessageStream {
     pub deadline: Option<Duration>,
 }
 
-/// A message for the application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MessageDelivery {
-    /// The consumer.
-    pub(crate) channel: u8,
-    /// The stream that it came by.
-    pub(crate) stream: u16,
-    /// Time since it was handed in, as far as the clock offset is known.
-    pub(crate) age: Duration,
-    /// How long it is still of use, where its stream has a deadline.
-    pub(crate) life: Option<Duration>,
-    /// The message.
-    pub(crate) payload: Vec<u8>,
-}
-
 /// Sums up the parts of the delay of delivered messages: T = T_div + T_e2e + T_dec + T_rec. The
 /// paper's T_enc [LRT eq. 1], the time from division to departure, is zero where a path is bound
 /// late.
@@ -160,6 +145,11 @@ pub(crate) struct Messages {
 
 /// Bytes that a symbol takes once it is known.
 const KNOWN_SYMBOL: usize = limits::SYMBOL_BYTES + limits::BESIDE;
+/// A decoder that was of no use for so long keeps nothing for repair symbols that may still come.
+pub(crate) const UNUSED: Duration = Duration::from_secs(10);
+/// Numbers of symbols above this are nonsense: a sender does not get there in the life of the
+/// universe.
+pub(crate) const LAST_NUMBER: u64 = 1 << 60;
 
 impl Messages {
     /// Starts with nothing sent and nothing received.

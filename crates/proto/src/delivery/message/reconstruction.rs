@@ -15,12 +15,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use units::{Duration, Instant};
 
+use super::DelayParts;
 use super::divider::StreamKey;
 use super::pieces::Pieces;
 use super::record::{Record, Records};
-use super::{DelayParts, MessageDelivery};
+use crate::delivery::Delivered;
 use crate::limits;
 use crate::recovery::PeerClock;
+use crate::select::Class;
 
 /// How long before its deadline a held message is passed on: above the lateness of timers.
 const RELEASE_AHEAD: Duration = Duration::from_millis(5);
@@ -68,7 +70,7 @@ pub(crate) struct Reconstruction {
     releases: BTreeSet<(Instant, StreamKey, u64)>,
     held_bytes: usize,
     held: usize,
-    ready: VecDeque<MessageDelivery>,
+    ready: VecDeque<Delivered>,
     /// The usual time from division to arrival of symbols that were not decoded.
     usual: Option<Duration>,
     /// The latest of the messages that were late.
@@ -96,7 +98,7 @@ impl Reconstruction {
     }
 
     /// Returns the next message for the application.
-    pub(crate) fn poll_delivery(&mut self) -> Option<MessageDelivery> {
+    pub(crate) fn poll_delivery(&mut self) -> Option<Delivered> {
         self.ready.pop_front()
     }
 
@@ -284,9 +286,10 @@ impl Reconstruction {
                 reconstruction: held,
             });
         }
-        self.ready.push_back(MessageDelivery {
+        self.ready.push_back(Delivered {
             channel: partial.channel,
-            stream: key.1,
+            class: Class::Message,
+            stream: Some(key.1),
             age: age + held,
             life: partial.expires.map(|at| (at + RELEASE_AHEAD).since(now)),
             payload: partial.pieces.into_bytes(),

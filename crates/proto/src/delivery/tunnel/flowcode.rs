@@ -81,7 +81,7 @@ impl FlowCode {
         Self {
             queue: Queue::default(),
             flushes: false,
-            source: Source::new(parameters.k.into(), Box::new(pace), seed),
+            source: Source::new(parameters.k.into(), pace, seed),
             destination: Destination::default(),
             told: SmallVec::new(),
             release: Release::default(),
@@ -229,7 +229,7 @@ impl Form for FlowCode {
         if datagram.has_note(COMBINATION.kind) {
             return false;
         }
-        let room = datagram.room().saturating_sub(COMBINATION_OVERHEAD + self.source.k());
+        let room = datagram.room().saturating_sub(self.around());
         let answer = answer(offer.snapshots, offer.turn.path.id());
         let asked = Asked { offer, own: self.backlog() };
         let Some(combination) = self.poll(offer.turn.now, room, answer, &asked) else {
@@ -272,7 +272,7 @@ impl Form for FlowCode {
             let (rate, least_rtt) = (ways.rate, ways.fastest_rtt);
             Way { transmitters: 1, rate, rtt, least_rtt }
         });
-        let longest = ways.longest.saturating_sub(COMBINATION_OVERHEAD + self.source.k());
+        let longest = ways.longest.saturating_sub(self.around());
         self.source.set_way(way);
         self.source.set_longest(now, works.then_some(longest));
         self.queue.set_ways(now, ways);

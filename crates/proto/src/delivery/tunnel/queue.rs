@@ -37,6 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
+use super::release::LEAST_WAIT;
 use super::segment::{Flow, Part};
 use super::ways::Ways;
 use crate::limits;
@@ -48,24 +49,14 @@ const QUEUE: Duration = Duration::from_millis(100);
 const LEAST_PACKETS: usize = 64;
 /// A link is slow on which so many packets take longer than this.
 const SLOW: Duration = Duration::from_millis(500);
-/// What was refused and is sent again takes the place of what waits, once that has waited for so
-/// long …
-const TAKES_PLACE: Duration = Duration::from_millis(250);
-/// … and what itself waits, once nothing has left for so long: an outage, not a short gap.
+/// What waits gives its place to a copy of its own, once nothing has left for so long: an outage,
+/// not a short gap.
 const OUTAGE: Duration = Duration::from_secs(1);
-/// Refused packets that are remembered, by flow.
-const REFUSED: usize = 4 * LEAST_PACKETS;
-/// Flows that are looked at for the packet that has waited for longest: as many as a generation has
-/// packets.
-const FEW: usize = limits::GENERATION_PACKETS;
 /// In how many seconds the bound falls by half when the paths carry less.
 const HALVES_IN: f64 = 3.0;
-/// When nothing has left for so long, and for the time of four packets, the paths have stalled …
+/// When nothing has left for so long, and for the time of four packets, the paths have stalled.
 const STALLED: Duration = Duration::from_millis(30);
 const STALLED_PACKETS: usize = 4;
-/// … and for as long after that as they have, but no longer than this, nothing is dropped: TCP's
-/// timeout has grown with it.
-const SPARED: Duration = Duration::from_secs(3);
 
 /// A packet that waits.
 #[derive(Debug)]
@@ -146,7 +137,7 @@ impl Queue {
         }
         let may_refuse = packet.part == Part::Data && self.bound.is_slow();
         let takes_place = match packets.forget_refused(packet.sequence) {
-            true => packets.waits_since(now, TAKES_PLACE),
+            true => packets.waits_since(now, LEAST_WAIT),
             false => self.bound.quiet(now) >= OUTAGE && packets.has(packet.sequence),
         };
         if may_refuse && takes_place {
@@ -182,9 +173,10 @@ impl Queue {
     }
 
     /// Returns since when the packet waits that has waited for longest, of the first few flows
-    /// whose turn it is.
+    /// whose turn it is: as many as a generation has packets.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        let flows = self.turns.iter().take(FEW).filter_map(|flow| self.flows.get(flow));
+        let few = self.turns.iter().take(limits::GENERATION_PACKETS);
+        let flows = few.filter_map(|flow| self.flows.get(flow));
         flows.filter_map(|flow| flow.waiting.front()).map(|packet| packet.since).min()
     }
 
@@ -362,8 +354,9 @@ impl Packets {
         self.drop_those(&goes, refuses)
     }
 
+    /// Remembers that what lies there was refused: four times as many as may always wait.
     fn note_refused(&mut self, sequence: u32) {
-        if self.refused.len() == REFUSED {
+        if self.refused.len() == 4 * LEAST_PACKETS {
             self.refused.pop_front();
         }
         self.refused.push_back(sequence);
@@ -469,8 +462,10 @@ impl Bound {
         (self.left_at, self.waits_from) = (now, now);
     }
 
+    /// After the paths have stalled nothing is dropped for as long as they have, but no longer than
+    /// after a burst: TCP's timeout has grown with it.
     fn spare(&mut self, now: Instant, after: Duration) {
-        self.spared_until = self.spared_until.max(now + after.min(SPARED));
+        self.spared_until = self.spared_until.max(now + after.min(limits::LONGEST_BURST));
     }
 
     /// Tells whether it holds now: packets leave, and have done so for a while.

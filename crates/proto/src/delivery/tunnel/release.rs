@@ -14,25 +14,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use units::{Duration, Instant};
 
+use crate::delivery::generation::LONGEST_WAIT;
 use crate::limits;
 use crate::window::SeenWindow;
 use crate::wire::TunnelFrame;
 
 /// Round trips of the slowest path for which a symbol waits for an earlier one …
 const ROUND_TRIPS: u32 = 4;
-/// … and the bounds of that.
-const LEAST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
-
-/// When no symbol has come for so long, the sender is silent …
+/// … and the least of that: before this neither a symbol that is missing nor a packet that waits
+/// for its turn is left to TCP, which sends it again.
+pub(super) const LEAST_WAIT: Duration = Duration::from_millis(250);
+/// When no symbol has come for so long, the sender is silent.
 const QUIET: Duration = Duration::from_millis(150);
-/// … and by then it is known whether the paths are, and no wait ends: if not, it has given the
-/// symbol up.
-const QUIET_KNOWN: Duration = Duration::from_secs(3);
-
-/// … for so long in all: where others speak now and then, each of their silences would begin the
-/// wait anew.
-const QUIET_IN_ALL: Duration = Duration::from_secs(6);
 
 /// A packet that may be passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,10 +199,14 @@ impl Release {
     fn wait_ends(&self, arrived: Instant) -> Instant {
         let end = arrived.max(self.resumed_at) + self.wait;
         let end = match end.since(self.heard_at) > QUIET {
-            true => end.max(self.heard_at + QUIET_KNOWN),
+            // By then it is known whether the paths are silent, and no wait ends: if they are not,
+            // the sender has given the symbol up.
+            true => end.max(self.heard_at + limits::LONGEST_BURST),
             false => end,
         };
-        end.min(arrived.max(self.worked_at) + self.wait + QUIET_IN_ALL)
+        // No longer than for two such silences in all: where others speak now and then, each of
+        // their silences would begin the wait anew.
+        end.min(arrived.max(self.worked_at) + self.wait + limits::LONGEST_BURST * 2)
     }
 
     /// Waits no longer where more waits than an honest sender leaves open.

@@ -20,6 +20,7 @@ use coding::window::{Decoder, Encoder};
 use coding::{CoefficientKey, Outcome};
 use units::{Duration, Instant, Rate};
 
+use crate::delivery::message::{LAST_NUMBER, UNUSED};
 use crate::limits;
 use crate::wire::{RepairFrame, TunnelFrame};
 
@@ -38,14 +39,8 @@ const MORE: f64 = 0.06;
 /// … where this much is, or nothing is known yet.
 const SEEN: f64 = 0.0005;
 const KNOWN: u64 = 1_000;
-/// The most of all.
-const MOST: f64 = 0.5;
 /// Repair symbols that may be owed.
 const OWED: f64 = 4.0;
-/// A receiver to which no repair symbol has come for so long keeps nothing for the next one.
-const UNUSED: Duration = Duration::from_secs(10);
-/// Numbers above this are nonsense: a sender does not get there in the life of the universe.
-const LAST_NUMBER: u64 = 1 << 60;
 
 /// What a path is like, for how much is repaired.
 #[derive(Clone, Copy, Debug)]
@@ -106,16 +101,11 @@ impl Repairs {
         }
         let Some(encoder) = self.encoder.as_deref_mut() else { return };
         encoder.trim(first);
-        let symbol = &mut self.payload;
-        symbol.clear();
-        symbol.extend_from_slice(&(frame.payload.len() as u16).to_le_bytes());
-        symbol.extend_from_slice(&(frame.back as u16).to_le_bytes());
-        symbol.extend_from_slice(&frame.submitted_us.to_le_bytes());
-        symbol.extend_from_slice(frame.payload);
+        write(frame, &mut self.payload);
         while encoder.is_full() && encoder.first() < encoder.next() {
             encoder.trim(encoder.first() + 1);
         }
-        if encoder.push(symbol).is_err() {
+        if encoder.push(&self.payload).is_err() {
             self.encoder = None;
         }
     }
@@ -179,7 +169,8 @@ impl Repairs {
     fn set_share(&mut self, loss: f64, repeat: f64) {
         let part = ((repeat - NONE_TO) / (ALL_FROM - NONE_TO)).clamp(0.0, 1.0);
         let seen = if self.left < KNOWN { 1.0 } else { (loss / SEEN).min(1.0) };
-        self.share = part * (loss / (1.0 - loss).max(MOST) + MORE * seen).min(MOST);
+        // Half a symbol at most, also where everything is lost.
+        self.share = part * (loss / (1.0 - loss) + MORE * seen).min(0.5);
         if self.share == 0.0 {
             self.encoder = None;
         }
@@ -214,13 +205,8 @@ impl Repaired {
         if frame.number >= LAST_NUMBER || frame.payload.len() > LONGEST - HEAD {
             return;
         }
-        let row = &mut self.row;
-        row.clear();
-        row.extend_from_slice(&(frame.payload.len() as u16).to_le_bytes());
-        row.extend_from_slice(&(frame.back as u16).to_le_bytes());
-        row.extend_from_slice(&frame.submitted_us.to_le_bytes());
-        row.extend_from_slice(frame.payload);
-        decoder.push_source(frame.number, row);
+        write(frame, &mut self.row);
+        decoder.push_source(frame.number, &self.row);
     }
 
     /// Takes a repair symbol in; false if no sender makes such a one.
@@ -279,6 +265,15 @@ impl Repaired {
         self.decoder = None;
         self.row = Vec::new();
     }
+}
+
+/// Writes what is combined of a symbol.
+fn write(frame: &TunnelFrame<'_>, row: &mut Vec<u8>) {
+    row.clear();
+    row.extend_from_slice(&(frame.payload.len() as u16).to_le_bytes());
+    row.extend_from_slice(&(frame.back as u16).to_le_bytes());
+    row.extend_from_slice(&frame.submitted_us.to_le_bytes());
+    row.extend_from_slice(frame.payload);
 }
 
 /// Reads what was combined.

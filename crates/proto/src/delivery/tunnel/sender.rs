@@ -19,21 +19,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use smallvec::SmallVec;
-use units::{Duration, Instant};
+use units::Instant;
 
 use super::queue::{Queue, Waiting};
 use super::repair::Repairs;
 use super::segment::Part;
+use crate::delivery::generation::STUCK;
 use crate::ids::PathId;
 use crate::limits;
 use crate::wire::{RepairFrame, TUNNEL_OVERHEAD, TunnelFrame};
-
-/// For how long a symbol that fits no path that works may wait for one that it fits.
-const STUCK: Duration = Duration::from_secs(1);
-
-/// How far back a symbol says that the previous one of its flow lies: farther back it has long
-/// arrived.
-const FARTHEST_BACK: u64 = limits::TUNNEL_SEEN - 1;
 
 /// Counts what became of symbols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -393,7 +387,8 @@ impl Sender {
     fn number(&mut self, packet: Waiting, before: Option<u64>) {
         let number = self.next();
         let Waiting { part, since, payload, .. } = packet;
-        let back = before.map(|before| number - before).filter(|back| *back <= FARTHEST_BACK);
+        // Farther back the previous one of its flow has long arrived.
+        let back = before.map(|before| number - before).filter(|back| *back < limits::TUNNEL_SEEN);
         let (bytes, len) = (payload.len() + limits::BESIDE, payload.len());
         self.longest_kept = if self.window.is_empty() { len } else { self.longest_kept.max(len) };
         self.window_bytes += bytes;

@@ -35,7 +35,7 @@ pub(super) fn inject(
     answers
 }
 
-fn attacker() -> SocketAddr {
+pub(super) fn attacker() -> SocketAddr {
     ATTACKER.parse().expect("an address")
 }
 
@@ -156,7 +156,7 @@ fn strangers_cost_no_diffie_hellman_and_spend_nobody_elses_share() {
     let after = wire.hosts[1].endpoint.counters();
     assert_eq!(after.unknown_peer - before.unknown_peer, 5_000);
     assert_eq!(after.unauthentic + after.rate_limited, before.unauthentic + before.rate_limited);
-    assert_eq!(answers, limits::REFUSALS_BURST as usize);
+    assert_eq!(answers, limits::REFUSALS_PER_SECOND as usize);
     let rekeyed = wire.hosts[0].count(|event| *event == Event::Rekeyed);
     wire.run_for(limits::REKEY_AFTER + SECOND);
     assert!(wire.hosts[0].count(|event| *event == Event::Rekeyed) > rekeyed);

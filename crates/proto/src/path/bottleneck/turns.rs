@@ -6,8 +6,8 @@ use super::super::control_window::THIN;
 use super::super::rate_history::Slot;
 use super::rise::Rise;
 use super::{
-    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, PACES, RISE, SATURATED, SATURATED_WITHIN,
-    STILL_TELLING, Sample, TELLING, came_as_sent, signed, whole,
+    Bottleneck, DEEP, FASTER, FIRST_BUSY, JITTER, RISE, SATURATED, SATURATED_WITHIN, Sample,
+    TELLING, came_as_sent, signed, whole,
 };
 use crate::limits;
 
@@ -60,7 +60,8 @@ impl Bottleneck {
             return None;
         }
         let rate = Rate::from_bytes_in(rise.bytes, span);
-        let keeps_pace = rise.as_sent && rise.rates.1 > rise.rates.0.mul_f64(PACES);
+        // No full hop sends them as they came at paces of which one is twice the other.
+        let keeps_pace = rise.as_sent && rise.rates.1 > rise.rates.0.mul_f64(2.0);
         let queued = if keeps_pace { 0 } else { 2 * before as usize };
         let most = rate.transmission_time(queued);
         self.rise = Some(Rise::new(received));
@@ -125,8 +126,9 @@ impl Bottleneck {
         let is_known = self.saturated.is_some();
         let is_deep = is_known || self.queue >= DEEP && !self.is_longer(&recent);
         let is_full = recent.busy >= SATURATED && is_deep && !recent.is_jitter();
-        // A thin hop for which set-points wait here is not busy for long any more.
-        if is_full || is_known && recent.busy >= STILL_TELLING {
+        // A thin hop for which set-points wait here is not busy for long any more: a tenth of the
+        // time tells.
+        if is_full || is_known && recent.busy >= SATURATED_WITHIN / 10 {
             self.saturated = Some(recent.rate());
         }
     }

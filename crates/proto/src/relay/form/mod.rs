@@ -5,8 +5,9 @@ mod ranked;
 
 use core::fmt::Debug;
 
-use units::Instant;
+use units::{Duration, Instant};
 
+use super::ANSWERED;
 use super::frame::{Coded, Ranks};
 use super::transmitters::{Order, Settled, Transmitters};
 
@@ -78,7 +79,7 @@ pub(super) trait Form: Debug + Send {
 
     /// Returns after what time an order without an answer is given up, as long as a report may be
     /// late at most.
-    fn patience(&self) -> units::Duration;
+    fn patience(&self) -> Duration;
 
     /// Returns when [`Form::handle_timeout`] wants to be called.
     fn timeout(&self) -> Option<Instant>;
@@ -96,22 +97,18 @@ pub(super) trait Form: Debug + Send {
 /// Round trips from order to report.
 #[derive(Clone, Copy, Debug)]
 struct RoundTrip {
-    srtt: units::Duration,
-    rttvar: units::Duration,
-    least: units::Duration,
+    srtt: Duration,
+    rttvar: Duration,
+    least: Duration,
     is_known: bool,
 }
 
 impl RoundTrip {
-    /// What is assumed before the first report.
-    const INITIAL: units::Duration = units::Duration::from_millis(50);
-
     fn new() -> Self {
-        let (srtt, rttvar) = (Self::INITIAL, Self::INITIAL / 2);
-        Self { srtt, rttvar, least: Self::INITIAL, is_known: false }
+        Self { srtt: ANSWERED, rttvar: ANSWERED / 2, least: ANSWERED, is_known: false }
     }
 
-    fn on_sample(&mut self, sample: units::Duration) {
+    fn on_sample(&mut self, sample: Duration) {
         if self.is_known {
             let off = self.srtt.abs_diff(sample);
             self.rttvar = self.rttvar.mul_f64(0.75) + off.mul_f64(0.25);

@@ -52,7 +52,7 @@ impl Published {
     ) -> Self {
         Self {
             source,
-            generations: Source::new(k, Box::new(Pace { f, r, of_each: true }), seed),
+            generations: Source::new(k, Pace { f, r, of_each: true }, seed),
             open: BTreeMap::new(),
             waiting: Vec::new(),
             waits_since: Instant::ZERO,

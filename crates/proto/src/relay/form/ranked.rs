@@ -25,6 +25,7 @@ use coding::CoefficientKey;
 use coding::block::Encoder;
 use units::{Duration, Instant, Rate};
 
+use super::super::REPORT;
 use super::super::frame::{COMPLETE, Coded, Ranks, longest_datagram};
 use super::super::transmitters::{LATE, Order, Settled, Transmitters};
 use super::{Fate, Form, RoundTrip, Sent, symbol};
@@ -35,14 +36,10 @@ use crate::limits;
 /// it has sent it again elsewhere, or waits for a route that is gone. What it has gained, where few
 /// frames are heard, would be lost.
 const LONGEST: Duration = Duration::from_secs(3);
-/// Least of what an order may take beyond what is usual.
-const PATIENCE: Duration = Duration::from_millis(10);
-/// Generations that are open at least.
-const LEAST_OPEN: usize = 2;
 /// Round trips' worth of what is heard that is open at most: one is under way, one is asked for
 /// again; with the others a transmitter hardly ever has nothing useful to send, and TCP has room
 /// for its bursts and for what it sends anew after a loss.
-const FILL: u64 = 12;
+const FILL: f64 = 12.0;
 /// Weight of an order in the part that is heard, and the least that is assumed.
 const HEARD_WEIGHT: f64 = 1.0 / 64.0;
 const LEAST_HEARD: f64 = 0.03;
@@ -97,11 +94,11 @@ pub(in crate::relay) struct Ranked {
 }
 
 impl Ranked {
-    /// Starts with nothing sent, in generations of k packets at most.
+    /// Starts with nothing sent, in generations of k packets at most: 1 to 16.
     pub(in crate::relay) fn new(source: u32, k: usize, f: Option<usize>, seed: u64) -> Self {
         Self {
             source,
-            k: k.clamp(1, limits::GENERATION_PACKETS),
+            k,
             f,
             key: CoefficientKey::new(seed),
             next: 0,
@@ -116,15 +113,14 @@ impl Ranked {
 
     /// Returns how many generations may be open (f).
     fn may_be_open(&self) -> usize {
-        let packet = (self.k * longest_datagram(self.k)) as u64;
-        let way = FILL as f64 * self.heard * self.rate.bytes_in(self.rtt.srtt) as f64;
-        let held = || (way as u64).div_ceil(packet);
-        let held = self.f.unwrap_or_else(|| usize::try_from(held()).unwrap_or(usize::MAX));
-        held.clamp(LEAST_OPEN.min(self.f.unwrap_or(LEAST_OPEN)), limits::RELAY_GENERATIONS as usize)
+        let bytes = (self.k * longest_datagram(self.k)) as u64;
+        let way = FILL * self.heard * self.rate.bytes_in(self.rtt.srtt) as f64;
+        // Two at least: one grows while another is under way.
+        let held = (way as u64).div_ceil(bytes).clamp(2, limits::RELAY_GENERATIONS) as usize;
+        self.f.map_or(held, |f| f.min(limits::RELAY_GENERATIONS as usize))
     }
 
-    /// Returns the oldest generation that lacks more than is under way, or is likely to lack more
-    /// than is heard of that.
+    /// Returns the oldest generation of which a frame is due.
     fn due(&self) -> Option<u64> {
         let is_due = |generation: &Generation| {
             let (lacking, under_way) = (generation.lacking(), generation.under_way);
@@ -317,7 +313,8 @@ impl Form for Ranked {
     }
 
     fn patience(&self) -> Duration {
-        (self.rtt.srtt + (self.rtt.rttvar * 4).max(PATIENCE)).min(LATE)
+        // Reports are so far apart, however even round trips are.
+        (self.rtt.srtt + (self.rtt.rttvar * 4).max(REPORT)).min(LATE)
     }
 
     fn timeout(&self) -> Option<Instant> {

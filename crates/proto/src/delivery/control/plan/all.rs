@@ -20,21 +20,17 @@ use super::{Due, Plan, Round, View};
 use crate::delivery::control::ControlPath;
 use crate::delivery::control::message::Message;
 use crate::ids::PathId;
+use crate::path::PATIENCE_WITHOUT_PATH;
 
 /// The pause before a second copy where one usable path is left: 5 ms. Long enough for most loss
 /// bursts of a radio's own queue to pass, short against the deadlines of autopilots and ground
 /// stations, of which the first is 250 ms [specs/delivery.md §3] (rule 4).
 pub(super) const SECOND_COPY_AFTER: Duration = Duration::from_millis(5);
 
-/// The least time between two rounds of copies: twice the pause before the second copy, so that the
-/// second copy belongs to its round [specs/delivery.md §3] (rule 3).
-pub(super) const MIN_ROUND: Duration = Duration::from_millis(10);
-
-/// The least time between two rounds while no path is usable: 200 ms. It stays constant, so nothing
-/// is backed off exponentially. It keeps a link that stalls from being handed a hundred rounds that
-/// it releases all at once: 50 messages a second of 150 bytes that live for two seconds then cost
-/// 75 kB/s instead of 600. The first sign of life of a path starts a round at once.
-const SILENT_ROUND: Duration = Duration::from_millis(200);
+/// The least time between two rounds of copies, and for which the answer to one is waited for:
+/// twice the pause before the second copy, so that the second copy belongs to its round
+/// [specs/delivery.md §3] (rule 3).
+pub(in super::super) const MIN_ROUND: Duration = SECOND_COPY_AFTER.saturating_mul(2);
 
 /// The plan of the paper, with its deviations.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +43,12 @@ impl Plan for All {
 
     fn next_round(&self, view: View<'_>, _seq: u64, message: &Message) -> Option<Instant> {
         let started = message.round_started.filter(|_| message.policy().reliable)?;
-        let least =
-            if view.pending.any_usable(message.policy().class) { MIN_ROUND } else { SILENT_ROUND };
+        // While no path is usable the pace is slower. It stays constant, so nothing is backed off
+        // exponentially. It keeps a link that stalls from being handed a hundred rounds that it
+        // releases all at once: 50 messages a second of 150 bytes that live for two seconds then
+        // cost 75 kB/s instead of 600. The first sign of life of a path starts a round at once.
+        let is_usable = view.pending.any_usable(message.policy().class);
+        let least = if is_usable { MIN_ROUND } else { PATIENCE_WITHOUT_PATH };
         Some(started + view.probe.max(least))
     }
 
@@ -63,19 +63,20 @@ impl Plan for All {
         is_lone.then(|| Due::At(view.now + SECOND_COPY_AFTER))
     }
 
-    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
-        view.pending.lone_usable(message.policy().class)
-    }
-
     fn answer_may_wait(&self, _seq: u64, _message: &Message) -> bool {
         true
     }
+}
 
-    fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
-        path.takes(message.policy().class)
-            && (message.policy().reliable || !message.is_copied)
-            && wants_copy(view.now, message, path)
-    }
+/// Tells whether a copy of what is replicated goes at once on a path that is new or works again.
+pub(in super::super) fn wants_on_gained(
+    now: Instant,
+    message: &Message,
+    path: &ControlPath,
+) -> bool {
+    path.takes(message.policy().class)
+        && (message.policy().reliable || !message.is_copied)
+        && wants_copy(now, message, path)
 }
 
 /// Returns the round that puts a copy on every path that takes control, and on backups that nothing

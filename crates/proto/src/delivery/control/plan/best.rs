@@ -8,10 +8,8 @@
 
 use units::{Duration, Instant};
 
-use super::{Due, Plan, Round, View};
-use crate::delivery::control::ControlPath;
+use super::{Plan, Round, View};
 use crate::delivery::control::message::Message;
-use crate::ids::PathId;
 
 /// The least time between two rounds. The detection of losses and of silent paths starts a round
 /// much sooner; this is the net below it, and long because the path that carries the message need
@@ -32,25 +30,7 @@ impl Plan for Best {
         Some(started + view.probe.max(BEST_ROUND))
     }
 
-    fn second_due(
-        &self,
-        _view: View<'_>,
-        _seq: u64,
-        _message: &Message,
-        _path: PathId,
-    ) -> Option<Due> {
-        None
-    }
-
-    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
-        view.pending.lone_usable(message.policy().class)
-    }
-
     fn answer_may_wait(&self, _seq: u64, _message: &Message) -> bool {
-        false
-    }
-
-    fn wants_on_gained(&self, _view: View<'_>, _message: &Message, _path: &ControlPath) -> bool {
         false
     }
 }

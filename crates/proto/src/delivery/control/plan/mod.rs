@@ -15,19 +15,16 @@ mod all;
 mod best;
 mod targets;
 
-use core::fmt::Debug;
-
 use smallvec::SmallVec;
 use units::{Duration, Instant};
+
+pub(super) use all::{MIN_ROUND, wants_on_gained};
 
 use super::message::Message;
 use super::pending::Pending;
 use super::{ControlPath, Submission};
-use crate::event::Event;
 use crate::ids::PathId;
-use crate::recovery::Receipt;
 use crate::select::Reliability;
-use crate::status::ReliabilityStatus;
 use all::All;
 use best::Best;
 use targets::Targets;
@@ -83,10 +80,10 @@ impl Due {
 ///
 /// ```text
 /// round      handed in, all copies lost, or next_round passed: a copy on each path of `round`
-/// within it  `second_due` after a copy that has left: one more, where `second_on` says
+/// within it  `second_due` after a copy that has left: one more, where one usable path is left
 /// besides    a path comes or works again: a copy there at once, where `wants_on_gained`
 /// ```
-pub(super) trait Plan: Debug + Send {
+pub(super) trait Plan {
     /// Returns where copies go in a round that begins now; the first one is the *flight* of the
     /// message.
     fn round(&mut self, view: View<'_>, seq: u64, message: &Message) -> Round;
@@ -95,23 +92,16 @@ pub(super) trait Plan: Debug + Send {
     /// one.
     fn next_round(&self, view: View<'_>, seq: u64, message: &Message) -> Option<Instant>;
 
-    /// Returns when a second copy is due after one that leaves on `path` now.
-    fn second_due(&self, view: View<'_>, seq: u64, message: &Message, path: PathId) -> Option<Due>;
-
-    /// Returns the path of a second copy whose time has come.
-    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId>;
-
-    /// Tells whether a copy goes at once on a path that is new or works again.
-    fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool;
+    /// Returns when a second copy is due after one that leaves on a path now.
+    fn second_due(&self, _: View<'_>, _seq: u64, _: &Message, _: PathId) -> Option<Due> {
+        None
+    }
 
     /// Tells whether no further copy depends on a quick answer to those that leave.
     fn answer_may_wait(&self, seq: u64, message: &Message) -> bool;
 
     /// Learns that a copy leaves.
     fn on_sent(&mut self, _now: Instant, _seq: u64, _path: PathId) {}
-
-    /// Learns that a copy arrived, and when. Copies of which nothing is heard are lost.
-    fn on_acked(&mut self, _now: Instant, _seq: u64, _receipt: &Receipt) {}
 }
 
 /// Which policy a message is under.
@@ -130,23 +120,18 @@ pub(super) enum Form {
 pub(super) struct Plans {
     all: All,
     best: Best,
-    target: Targets,
+    pub(super) targets: Targets,
 }
 
 impl Plans {
     /// Makes them; `seed` draws which messages go everywhere to find out what that does.
     pub(super) fn new(reliability: &Reliability, seed: u64) -> Self {
-        Self { all: All, best: Best, target: Targets::new(reliability, seed) }
-    }
-
-    /// Takes other targets of classes, for what is handed in from now on.
-    pub(super) fn set_reliability(&mut self, reliability: &Reliability) {
-        self.target.set_reliability(reliability);
+        Self { all: All, best: Best, targets: Targets::new(reliability, seed) }
     }
 
     /// Chooses the policy of a message that is handed in.
     pub(super) fn admit(&mut self, submission: &Submission) -> Form {
-        match self.target.admit(submission) {
+        match self.targets.admit(submission) {
             Some(goal) => Form::Target(goal),
             None if submission.policy.is_replicated() => Form::All,
             None => Form::Best,
@@ -158,7 +143,7 @@ impl Plans {
         match form {
             Form::All => &self.all,
             Form::Best => &self.best,
-            Form::Target(_) => &self.target,
+            Form::Target(_) => &self.targets,
         }
     }
 
@@ -167,45 +152,7 @@ impl Plans {
         match form {
             Form::All => &mut self.all,
             Form::Best => &mut self.best,
-            Form::Target(_) => &mut self.target,
+            Form::Target(_) => &mut self.targets,
         }
-    }
-
-    /// Tells whether any message has been under a target: only then is more to be told than changes
-    /// of paths.
-    pub(super) fn has_targets(&self) -> bool {
-        self.target.is_in_use()
-    }
-
-    /// Tells whether a target needs backups that nothing else calls for.
-    pub(super) fn needs_backups(&self) -> bool {
-        self.target.needs_backups()
-    }
-
-    /// Learns that a copy arrived.
-    pub(super) fn on_acked(&mut self, now: Instant, seq: u64, receipt: &Receipt) {
-        if self.has_targets() {
-            self.target.on_acked(now, seq, receipt);
-        }
-    }
-
-    /// Returns when [`Plans::handle_timeout`] wants to be called.
-    pub(super) fn timeout(&self) -> Option<Instant> {
-        self.target.timeout()
-    }
-
-    /// Lets time pass.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.target.handle_timeout(now);
-    }
-
-    /// Returns what an application should know.
-    pub(super) fn poll_event(&mut self) -> Option<Event> {
-        self.target.poll_event()
-    }
-
-    /// Lists how targets are kept.
-    pub(super) fn statuses(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
-        self.target.statuses()
     }
 }

@@ -443,7 +443,7 @@ fn a_copy_that_rides_asks_for_no_datagram_and_leaves_with_the_next_message_or_by
         message.second = SecondCopy::Due(due);
         outbox.pending.add_ride(PathId(0), (message.rank, seq));
         outbox.arm(now, seq);
-        assert!(outbox.has_rides(PathId(0)) && !outbox.wants(PathId(0), Tier::Control));
+        assert!(outbox.pending.has_rides(PathId(0)) && !outbox.wants(PathId(0), Tier::Control));
         assert!(outbox.poll(now, PathId(0), Tier::Control, RIDE).is_none(), "not with its first");
         (outbox, seq)
     };
@@ -454,15 +454,15 @@ fn a_copy_that_rides_asks_for_no_datagram_and_leaves_with_the_next_message_or_by
     let alone = CopyRoom { ride: 0, ..RIDE };
     assert!(outbox.poll(next, PathId(0), Tier::Control, alone).is_none());
     let ridden = outbox.poll(next, PathId(0), Tier::Control, RIDE).map(|(seq, _)| seq);
-    assert_eq!((ridden, outbox.has_rides(PathId(0))), (Some(first), false));
+    assert_eq!((ridden, outbox.pending.has_rides(PathId(0))), (Some(first), false));
     let (mut outbox, first) = sent();
     let last = now + 40 * MS;
     assert_eq!(outbox.timeout(), Some(last));
     let alone = outbox.poll(last, PathId(0), Tier::Control, alone).map(|(seq, _)| seq);
-    assert_eq!((alone, outbox.has_rides(PathId(0))), (Some(first), false));
+    assert_eq!((alone, outbox.pending.has_rides(PathId(0))), (Some(first), false));
     let (mut outbox, first) = sent();
     outbox.on_lost(now + 10 * MS, first, PathId(0));
-    assert!(!outbox.has_rides(PathId(0)), "the next round has its own copy");
+    assert!(!outbox.pending.has_rides(PathId(0)), "the next round has its own copy");
 }
 
 /// Room of a datagram that leaves anyway.

@@ -234,7 +234,7 @@ impl Sim {
                     for carried in &carried {
                         match carried {
                             Carried::Control { seq, .. } => self.outbox.on_acked(*seq, &receipt),
-                            Carried::Floor(floor) => self.outbox.on_floor_acked(*floor),
+                            Carried::Floor(floor) => self.outbox.floors.on_acked(*floor),
                         }
                     }
                 }
@@ -257,7 +257,7 @@ impl Sim {
                 let id = PathId(path as u8);
                 match carried {
                     Carried::Control { seq, .. } => self.outbox.on_lost(self.now, seq, id),
-                    Carried::Floor(floor) => self.outbox.on_floor_lost(floor, id),
+                    Carried::Floor(floor) => self.outbox.floors.on_lost(floor, id),
                 }
             }
         }

@@ -35,10 +35,8 @@ use crate::recovery::MAX_ACK_DELAY;
 const MARGIN: Duration = Duration::from_millis(20);
 /// Symbols sent again early that a source symbol pays for …
 const RESERVE: f64 = 0.05;
-/// … as many as are saved: what a fast stream has under way when a path falls …
+/// … and as many as are saved: what a fast stream has under way when a path falls.
 const MOST_RESERVE: f64 = 64.0;
-/// … and as many as are there at the start.
-const FIRST_RESERVE: f64 = 32.0;
 
 /// Says where a symbol was put.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +70,8 @@ pub(super) struct Detours {
 
 impl Default for Detours {
     fn default() -> Self {
-        Self { ways: SmallVec::new(), best: None, reserve: FIRST_RESERVE }
+        // Half of what can be saved is there at the start.
+        Self { ways: SmallVec::new(), best: None, reserve: MOST_RESERVE / 2.0 }
     }
 }
 

@@ -35,6 +35,13 @@ use sender::Sender;
 /// Bytes that a coder takes even where there is no room: so many symbols leave in a round trip
 /// then.
 const LEAST_CODER: usize = 24 * limits::SYMBOL_BYTES;
+/// How often each end gives back the memory that its window has not needed lately. So the receiver
+/// keeps what the sender has trimmed for at least as long, and less than twice as long: beyond the
+/// time by which one path is slower than another, whose repair symbols may still contain it.
+const GIVEN_BACK_EACH: Duration = Duration::from_secs(1);
+/// By how much the time of an answer may vary, whatever was measured: it may come so much earlier
+/// than the smoothed round-trip time, and so much later before it is overdue.
+const VARIATION: Duration = Duration::from_millis(2);
 
 /// The elastic window as a form of message delivery.
 #[derive(Debug)]

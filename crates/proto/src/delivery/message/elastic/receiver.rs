@@ -5,33 +5,21 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use units::{Duration, Instant};
 
-use super::LEAST_CODER;
-use crate::delivery::message::FormCounters;
+use super::{GIVEN_BACK_EACH, LEAST_CODER};
+use crate::delivery::message::{FormCounters, LAST_NUMBER, UNUSED};
 use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::MAX_ACK_DELAY;
 use crate::wire::{FEEDBACK_MAX, FeedbackFrame, Frame, RepairFrame, SourceFrame};
 
-/// The longest that feedback is held back while something is missing, otherwise as an
-/// acknowledgement is: what comes in together is told together.
-const MISSING_DELAY: Duration = Duration::from_micros(2_500);
-/// After so long without a new symbol the sender is told again what it knows, at the least …
-const LEAST_REPEAT: Duration = Duration::from_micros(2_500);
-/// … and so many times, each after twice the time.
+/// What comes in within so long is told together: while something is missing feedback is held back
+/// for no longer, otherwise as an acknowledgement is, and it is not repeated sooner.
+const TOGETHER: Duration = Duration::from_micros(2_500);
+/// How often the sender is told again what it knows, each time after twice as long without a new
+/// symbol.
 const REPEATS: u32 = 4;
-/// The weight of one interval between symbols in their mean.
-const INTERVAL_WEIGHT: u32 = 8;
-/// The longest interval that is believed.
+/// The longest interval between symbols that is believed.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(100);
-/// Decoded symbols that the sender has trimmed are kept for at least this long, and less than twice
-/// as long: beyond the time by which one path is slower than another, whose repair symbols may
-/// still contain them.
-const KEPT_FOR: Duration = Duration::from_secs(1);
-/// The same of symbols that the sender may not have trimmed, where nothing is missing and nothing
-/// comes: it sends again what it has had no answer to.
-const IDLE: Duration = Duration::from_secs(10);
-/// Ids above this are nonsense: a sender does not get there in the life of the universe.
-const LAST_ID: u64 = 1 << 60;
 
 /// Says what the sender was told on a path.
 #[derive(Debug)]
@@ -101,7 +89,7 @@ impl Receiver {
 
     pub(super) fn handle_source(&mut self, now: Instant, frame: &SourceFrame<'_>) -> bool {
         let id = frame.id;
-        let Some(decoder) = self.decoder().filter(|_| id < LAST_ID) else { return false };
+        let Some(decoder) = self.decoder().filter(|_| id < LAST_NUMBER) else { return false };
         let outcome = decoder.push_source(id, frame.payload);
         if matches!(outcome, Outcome::TooFar | Outcome::Malformed) {
             return false;
@@ -120,7 +108,7 @@ impl Receiver {
     pub(super) fn handle_repair(&mut self, now: Instant, frame: &RepairFrame<'_>) -> bool {
         let (first, repair) = (frame.first, frame.repair);
         let is_long = usize::from(frame.count) > limits::COMBINED_SYMBOLS;
-        if first >= LAST_ID || repair >= LAST_ID || is_long {
+        if first >= LAST_NUMBER || repair >= LAST_NUMBER || is_long {
             return false;
         }
         let end = first + u64::from(frame.count);
@@ -186,7 +174,7 @@ impl Receiver {
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.looked_at = now;
-        if now.since(self.aged_at) >= KEPT_FOR {
+        if now.since(self.aged_at) >= GIVEN_BACK_EACH {
             self.give_back(now);
         }
         if self.repeat_at().is_some_and(|at| at <= now) {
@@ -210,7 +198,7 @@ impl Receiver {
         if end > self.end {
             self.on_newest(now, end);
         }
-        self.change(now + MISSING_DELAY);
+        self.change(now + TOGETHER);
     }
 
     /// Returns how many symbols one that comes in can make known.
@@ -240,7 +228,8 @@ impl Receiver {
         if let Some(decoder) = &mut self.decoder {
             decoder.forget(self.old);
             let is_whole = decoder.next_in_order() >= self.end;
-            let is_idle = is_whole && now.since(self.came_at) >= IDLE;
+            // The sender may not have trimmed these; it sends again what it has had no answer to.
+            let is_idle = is_whole && now.since(self.came_at) >= UNUSED;
             self.old = if is_idle { self.end } else { self.first };
         }
         self.aged_at = now;
@@ -249,7 +238,7 @@ impl Receiver {
     /// When the sender is told again what it was told, because nothing new comes: if it sent
     /// something since, all of that is lost. On one path there is nothing else to be done about it.
     fn repeat_at(&self) -> Option<Instant> {
-        let wait = (self.interval * 3 / 2).max(LEAST_REPEAT) * (1 << self.repeats);
+        let wait = (self.interval * 3 / 2).max(TOGETHER) * (1 << self.repeats);
         (self.repeats < REPEATS && self.told.len() > 1).then_some(self.newest_at + wait)
     }
 
@@ -257,7 +246,8 @@ impl Receiver {
     fn on_newest(&mut self, now: Instant, end: u64) {
         let count = u32::try_from(end - self.end).unwrap_or(u32::MAX);
         let interval = (now.since(self.newest_at) / count).min(LONGEST_INTERVAL);
-        self.interval = (self.interval * (INTERVAL_WEIGHT - 1) + interval) / INTERVAL_WEIGHT;
+        // An eighth of the newest, as for a smoothed round-trip time.
+        self.interval = (self.interval * 7 + interval) / 8;
         (self.end, self.newest_at, self.repeats) = (end, now, 0);
     }
 
@@ -301,7 +291,7 @@ impl Receiver {
         }
         let due = match (gap, whole) {
             (true, false) => now,
-            (_, false) => now + MISSING_DELAY,
+            (_, false) => now + TOGETHER,
             (_, true) => now + MAX_ACK_DELAY,
         };
         self.change(due);

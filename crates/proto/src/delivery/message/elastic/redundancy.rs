@@ -33,11 +33,9 @@ const SYMBOLS_MEMORY: f64 = 2_048.0;
 const KNOWN: f64 = 100.0;
 /// Loss below which each level holds.
 const BELOW: [f64; 4] = [0.001, 0.008, 0.032, 0.15];
-/// Packets after which so much loss …
+/// Packets after which so much loss has half a repair symbol per source symbol sent at once.
 const FIRST: f64 = 10.0;
 const EARLY: f64 = 0.06;
-/// … has this many repair symbols per source symbol sent at once.
-const MUCH: f64 = 0.5;
 /// Symbols sent again that may be owed.
 const MOST_DEBT: f64 = -32.0;
 /// As many repair symbols are saved for times when every path is silent: four rounds for a round
@@ -137,17 +135,12 @@ impl Redundancy {
         (known.packets >= KNOWN).then_some(loss)
     }
 
-    /// Earns what a source symbol on `path` deserves; `left` is the time until its deadline.
-    pub(super) fn on_source(
-        &mut self,
-        now: Instant,
-        path: &PathSnapshot,
-        paths: &[PathSnapshot],
-        left: Option<Duration>,
-    ) {
-        let share = self.share(now, path, paths, left);
+    /// Earns what a source symbol on `path` deserves; `spreads` where bursts are spread, `left` is
+    /// the time until its deadline.
+    pub(super) fn on_source(&mut self, path: &PathSnapshot, spreads: bool, left: Option<Duration>) {
+        let share = self.share(path, spreads, left);
         self.tokens = (self.tokens + share).min(1.0 + self.constants.saved * share);
-        if self.spreads_bursts(now, paths) {
+        if spreads {
             self.spare = (self.spare + self.constants.spare).min(MOST_SPARE);
         }
     }
@@ -196,22 +189,16 @@ impl Redundancy {
     fn early_share(&self, path: &PathSnapshot) -> f64 {
         let known = self.paths.iter().find(|known| known.path == path.id);
         let lossy = known.is_some_and(|known| known.packets >= FIRST && known.loss >= EARLY);
-        if lossy { MUCH } else { self.constants.unknown }
+        if lossy { 0.5 } else { self.constants.unknown }
     }
 
     /// ρ.
-    pub(super) fn share(
-        &self,
-        now: Instant,
-        path: &PathSnapshot,
-        paths: &[PathSnapshot],
-        left: Option<Duration>,
-    ) -> f64 {
+    pub(super) fn share(&self, path: &PathSnapshot, spreads: bool, left: Option<Duration>) -> f64 {
         let rtt = path.srtt_or_initial();
         if left.is_some_and(|left| left > rtt * 4) {
             return 0.0;
         }
-        if self.spreads_bursts(now, paths) {
+        if spreads {
             return self.constants.bursts;
         }
         let more = usize::from(left.is_some_and(|left| left < rtt * 3 / 2));

@@ -20,31 +20,22 @@ use coding::{CoefficientKey, window::Encoder};
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
-use super::LEAST_CODER;
 use super::detour::{Detours, Place};
 use super::redundancy::{ElasticRedundancy, Redundancy};
 use super::silence::{self, Silence, overdue_after};
+use super::{GIVEN_BACK_EACH, LEAST_CODER, VARIATION};
 use crate::delivery::message::{Divider, FormCounters, Offer, SymbolFrame};
 use crate::ids::PathId;
 use crate::limits;
 use crate::path::{PATIENCE_WITHOUT_PATH, PathSnapshot};
+use crate::recovery::MAX_ACK_DELAY;
 use crate::wire::{FeedbackFrame, RepairFrame, SYMBOL_OVERHEAD, SourceFrame};
 
-/// How much earlier than the smoothed round-trip time an answer may come …
-const GRACE: Duration = Duration::from_millis(2);
-/// … and the share of that time that it is at most: each answer on a link of one millisecond would
-/// otherwise have everything sent again that left a moment ago.
-const GRACE_SHARE: u32 = 4;
-/// The least pause of the application after which its last symbol is protected by one of its own.
-const LEAST_PAUSE: Duration = Duration::from_millis(10);
-/// Repair symbols per source symbol from which on losses are worth that.
+/// Repair symbols per source symbol from which on losses are worth protecting the last symbol
+/// before a pause by one of its own.
 const LOSSY: f64 = 0.1;
 /// Repair symbols whose departure is remembered: what a round trip of a fast stream has under way.
 const REMEMBERED_REPAIRS: usize = 1_024;
-/// How often it is seen to that the window takes no more memory than it has needed lately.
-const SIZED_EACH: Duration = Duration::from_secs(1);
-/// Probe timeouts without feedback after which the newest symbol is sent again.
-const PATIENCE: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Kept {
@@ -219,7 +210,7 @@ impl Sender {
         self.probe = probe;
         self.looked_at = now;
         self.give_up_expired(now);
-        if now.since(self.sized_at) >= SIZED_EACH {
+        if now.since(self.sized_at) >= GIVEN_BACK_EACH {
             self.give_back(now);
         }
         if self.pause_at.is_some_and(|at| at <= now) {
@@ -280,9 +271,9 @@ impl Sender {
         }
     }
 
-    /// When nothing was heard of what is under way for too long.
+    /// When nothing was heard of what is under way for too long: two probe timeouts.
     fn silent_at(&self) -> Option<Instant> {
-        (!self.kept.is_empty()).then_some(self.heard_at + self.probe * PATIENCE)
+        (!self.kept.is_empty()).then_some(self.heard_at + self.probe * 2)
     }
 
     /// When the first answer is late that was not so far.
@@ -339,10 +330,10 @@ impl Sender {
         self.spreads_bursts = self.redundancy.spreads_bursts(now, paths);
         // Each path that may carry one asks, mostly at one moment.
         if (self.noted.0, &self.noted.1[..]) != (now, paths) {
-            self.worth = worth_symbols(now, paths);
+            let worth = || paths.iter().filter(|path| path.is_worth_symbols(now));
+            self.worth = worth().map(|path| path.id).collect();
             self.detours.follow(now, paths);
-            let worth = paths.iter().filter(|path| path.is_worth_symbols(now));
-            self.overdue_after = overdue_after(worth);
+            self.overdue_after = overdue_after(worth());
             self.noted.0 = now;
             self.noted.1.clear();
             self.noted.1.extend_from_slice(paths);
@@ -384,10 +375,11 @@ impl Sender {
             self.heard_at = now;
         }
         let left = divided.expires.map(|at| at.since(now));
-        self.redundancy.on_source(now, path, offer.paths, left);
-        let pause = (path.srtt_or_initial() / 4).max(LEAST_PAUSE);
+        self.redundancy.on_source(path, self.spreads_bursts, left);
+        // Nothing is a pause that is no longer than an acknowledgement may wait.
+        let pause = (path.srtt_or_initial() / 4).max(MAX_ACK_DELAY);
         // A request whose answer is waited for is the last symbol, however long it may take.
-        let share = self.redundancy.share(now, path, offer.paths, None);
+        let share = self.redundancy.share(path, self.spreads_bursts, None);
         self.pause_at = (share >= LOSSY).then_some(now + pause);
         self.kept.push_back(Kept {
             sent_at: now,
@@ -420,7 +412,7 @@ impl Sender {
             kept.place = self.detours.place(now, path);
         }
         self.counters.resent += 1;
-        if !self.redundancy.spreads_bursts(now, offer.paths) {
+        if !self.spreads_bursts {
             self.redundancy.pay();
         }
         Some(id)
@@ -485,7 +477,7 @@ impl Sender {
     ) {
         let Some(encoder) = &self.encoder else { return };
         let first = encoder.first();
-        let mut worth = worth_symbols(now, paths);
+        let mut worth = self.worth.clone();
         worth.retain(|path| self.detours.is_worth(*path, self.spreads_bursts));
         let loss = paths.iter().filter_map(|path| self.redundancy.loss(path)).fold(0.0, f64::max);
         let new = (encoder.next() - feedback.end) as f64;
@@ -499,7 +491,9 @@ impl Sender {
         for &(from, count) in &feedback.missing {
             for id in from.max(first)..(from + count).min(encoder.next()) {
                 let Some(kept) = self.kept.get((id - first) as usize) else { break };
-                let grace = GRACE.min(kept.answer / GRACE_SHARE);
+                // A quarter of the time at most: each answer on a link of one millisecond would
+                // otherwise have everything sent again that left a moment ago.
+                let grace = VARIATION.min(kept.answer / 4);
                 let answered = now.since(kept.sent_at) + grace >= kept.answer;
                 let early = !answered && self.detours.may_hasten();
                 let detour = early.then(|| self.detours.around(now, &kept.place)).flatten();
@@ -510,7 +504,7 @@ impl Sender {
         }
         let deficit = missing.len() as f64 - feedback.rank as f64;
         let spare = (under_way * (1.0 - loss) - new * loss).max(0.0);
-        let spare = if self.redundancy.spreads_bursts(now, paths) { 0.0 } else { spare };
+        let spare = if self.spreads_bursts { 0.0 } else { spare };
         // A full list may leave out what the combinations that are held were counted for.
         let least = usize::from(feedback.missing.len() >= limits::MISSING_RANGES);
         let need = ((deficit - spare).ceil().max(0.0) as usize).max(least);
@@ -552,9 +546,4 @@ impl Sender {
         self.kept.drain(..gone as usize);
         self.again = self.again.split_off(&first);
     }
-}
-
-fn worth_symbols(now: Instant, paths: &[PathSnapshot]) -> SmallVec<[PathId; 4]> {
-    let worth = paths.iter().filter(|path| path.is_worth_symbols(now));
-    worth.map(|path| path.id).collect()
 }

@@ -26,13 +26,12 @@
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::VARIATION;
 use crate::ids::PathId;
 use crate::path::PathSnapshot;
 
 /// How much longer the peer may say nothing at all.
 const UNHEARD: Duration = Duration::from_millis(50);
-/// The least allowance for variation.
-const LEAST_VARIATION: Duration = Duration::from_millis(2);
 /// Windows that a round may fill on a path: what is new finds room beside it.
 const FILL: u64 = 3;
 /// After so long without an answer paths are not in a burst but gone.
@@ -110,7 +109,7 @@ pub(super) fn has_room(path: &PathSnapshot) -> bool {
 /// Returns how long after a symbol its answer is overdue.
 pub(super) fn overdue_after<'a>(paths: impl Iterator<Item = &'a PathSnapshot>) -> Duration {
     let late = |path: &PathSnapshot| {
-        path.srtt_or_initial() + (path.rttvar.unwrap_or_default() * 2).max(LEAST_VARIATION)
+        path.srtt_or_initial() + (path.rttvar.unwrap_or_default() * 2).max(VARIATION)
     };
     paths.map(late).max().unwrap_or_default()
 }

@@ -5,8 +5,6 @@ use units::{Duration, Instant};
 /// The longest interval between source symbols that the bucket believes: a pause is no low rate,
 /// and the last message before it waits for its repair for so long divided by r.
 const INTERVAL_MAX: Duration = Duration::from_millis(25);
-/// Weight of a new interval in the mean: as for srtt [RFC 9002 §5.3].
-const WEIGHT: f64 = 1.0 / 8.0;
 
 /// Counts the repair symbols that the rate src·(1 + r) leaves room for.
 #[derive(Clone, Debug)]
@@ -27,7 +25,7 @@ impl Bucket {
     pub(super) fn new(redundancy: f64, depth: f64) -> Self {
         Self {
             redundancy: redundancy.clamp(0.0, 16.0),
-            depth: depth.max(1.0),
+            depth,
             tokens: 0.0,
             interval: INTERVAL_MAX.as_secs_f64(),
             last_source: None,
@@ -39,7 +37,8 @@ impl Bucket {
     pub(super) fn on_source(&mut self, now: Instant) {
         if let Some(last) = self.last_source {
             let interval = now.since(last).min(INTERVAL_MAX).as_secs_f64();
-            self.interval += WEIGHT * (interval - self.interval);
+            // An eighth, as for srtt [RFC 9002 §5.3].
+            self.interval += (interval - self.interval) / 8.0;
         }
         self.last_source = Some(now);
         self.add(self.redundancy);

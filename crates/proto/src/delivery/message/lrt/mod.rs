@@ -149,7 +149,7 @@ impl Form for Lrt {
     }
 
     fn handle_timeout(&mut self, now: Instant, _probe: Duration) {
-        self.sender.on_timeout(now);
+        self.sender.let_time_pass(now);
     }
 
     fn counters(&self) -> FormCounters {

@@ -151,9 +151,13 @@ impl Sender {
         waits.then(|| self.bucket.next_token()).flatten()
     }
 
-    /// Does what is due.
-    pub(super) fn on_timeout(&mut self, now: Instant) {
-        self.let_time_pass(now);
+    /// Lets time pass.
+    pub(super) fn let_time_pass(&mut self, now: Instant) {
+        if self.needs_repair() {
+            self.bucket.fill(now);
+        } else {
+            self.bucket.skip(now);
+        }
     }
 
     /// Returns how many bytes the coders take.
@@ -175,14 +179,6 @@ impl Sender {
     #[cfg(test)]
     pub(super) fn has_no_coder_in_need(&self) -> bool {
         !self.needs_repair()
-    }
-
-    fn let_time_pass(&mut self, now: Instant) {
-        if self.needs_repair() {
-            self.bucket.fill(now);
-        } else {
-            self.bucket.skip(now);
-        }
     }
 
     /// Tells whether another source symbol has a place in a coder.

@@ -121,7 +121,7 @@ fn what_is_dropped_at_once_is_counted_and_its_foremost_are_remembered() {
     push_at(&mut queue, 6_000, 1, 2, 64);
     let packets = &queue.flows[&Flow::test(1)];
     assert_eq!((packets.waiting.len(), packets.repeats.len()), (65, 65));
-    assert_eq!((queue.dropped(), packets.refused.len()), (1 + 1_935, REFUSED));
+    assert_eq!((queue.dropped(), packets.refused.len()), (1 + 1_935, 4 * LEAST_PACKETS));
     assert!(packets.refused.contains(&65) && !packets.refused.contains(&1_999));
     assert_eq!(queue.bytes(), packets.bytes);
 }

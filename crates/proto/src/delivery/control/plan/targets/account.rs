@@ -13,16 +13,7 @@ use std::collections::VecDeque;
 
 use units::{Duration, Instant};
 
-use super::bound;
-
-/// The span that is judged: a target is about an average, and in a good second everything looks
-/// reachable.
-const WINDOW: Duration = Duration::from_secs(600);
-/// How finely it moves on.
-const BUCKET: Duration = Duration::from_secs(10);
-/// Misses that are closer belong together: longer than a burst of losses, and than a path takes to
-/// be suspected.
-const EPISODE: Duration = Duration::from_secs(1);
+use super::{AFTERMATH, WINDOW, bound};
 
 /// What became of one message.
 #[derive(Clone, Copy, Debug)]
@@ -116,18 +107,19 @@ impl Sums {
         }
     }
 
-    fn add(&mut self, fate: &Fate, is_episode: bool) {
-        self.messages += 1;
-        self.misses += u64::from(fate.missed > 0.0);
-        self.episodes += u64::from(is_episode);
-        self.copies += fate.copies as u64;
-        self.everywhere += fate.everywhere as u64;
-        self.weight += fate.weight;
-        self.missed += fate.missed;
-        self.open += fate.open;
-        if let Some(predicted) = fate.predicted {
-            self.predicted += predicted * fate.weight;
-            self.predicted_weight += fate.weight;
+    /// Returns those over one message.
+    fn of(fate: &Fate, is_episode: bool) -> Self {
+        Self {
+            messages: 1,
+            misses: u64::from(fate.missed > 0.0),
+            episodes: u64::from(is_episode),
+            copies: fate.copies as u64,
+            everywhere: fate.everywhere as u64,
+            weight: fate.weight,
+            missed: fate.missed,
+            open: fate.open,
+            predicted: fate.predicted.map_or(0.0, |predicted| predicted * fate.weight),
+            predicted_weight: fate.predicted.map_or(0.0, |_| fate.weight),
         }
     }
 
@@ -152,20 +144,17 @@ impl Account {
         let at = fate.submitted;
         let mut is_episode = false;
         if fate.missed > 0.0 {
-            is_episode = self.last_miss.is_none_or(|last| at.since(last) > EPISODE);
+            is_episode = self.last_miss.is_none_or(|last| at.since(last) > AFTERMATH);
             self.last_miss = Some(at);
         }
         self.clock_error = fate.clock_error.or(self.clock_error);
-        self.session.add(fate, is_episode);
+        let own = Sums::of(fate, is_episode);
+        self.session = self.session.and(&own);
         let saved = fate.everywhere.saturating_sub(fate.copies) * fate.bytes;
         self.saved_bytes += saved as u64;
         match self.buckets.back_mut() {
-            Some((began, sums)) if at.since(*began) < BUCKET => sums.add(fate, is_episode),
-            _ => {
-                let mut sums = Sums::default();
-                sums.add(fate, is_episode);
-                self.buckets.push_back((at, sums));
-            }
+            Some((began, sums)) if at.since(*began) < WINDOW / 60 => *sums = sums.and(&own),
+            _ => self.buckets.push_back((at, own)),
         }
         while self.buckets.front().is_some_and(|(began, _)| at.since(*began) > WINDOW) {
             self.buckets.pop_front();

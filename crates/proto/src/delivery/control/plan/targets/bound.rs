@@ -5,19 +5,15 @@
 //! ```
 //! Both are found by halving, so nothing but the binomial distribution is needed.
 
-/// The chance that the upper bound is wrong.
-const DOUBT: f64 = 0.05;
+/// The chance that the upper bound is wrong, and the deviations of the normal distribution that are
+/// exceeded with it.
+const DOUBT: (f64, f64) = (0.05, 1.645);
 /// The same of the lower one, which is asked again and again: what is said by it is said for good
 /// reason.
-const LITTLE_DOUBT: f64 = 0.001;
-/// Halvings: they leave 10⁻¹⁵.
-const HALVINGS: u32 = 50;
+const LITTLE_DOUBT: (f64, f64) = (0.001, 3.09);
 /// Events beyond which the normal approximation is exact enough: its error is below 2 % of the
 /// bound.
 const MANY: f64 = 200.0;
-/// Deviations of the normal distribution that are exceeded with these chances.
-const DEVIATIONS: f64 = 1.645;
-const MORE_DEVIATIONS: f64 = 3.09;
 
 /// Returns the share that is not exceeded with 95 % confidence, after `events` in `samples`.
 pub(super) fn upper(events: f64, samples: f64) -> f64 {
@@ -25,9 +21,9 @@ pub(super) fn upper(events: f64, samples: f64) -> f64 {
         return 1.0;
     }
     if events > MANY {
-        return ((events + DEVIATIONS * events.sqrt() + 1.0) / samples).min(1.0);
+        return ((events + DOUBT.1 * events.sqrt() + 1.0) / samples).min(1.0);
     }
-    halve(|p| no_more_than(events, samples, p) > DOUBT)
+    halve(|p| no_more_than(events, samples, p) > DOUBT.0)
 }
 
 /// Returns the share that is reached with 99.9 % confidence, after `events` in `samples`.
@@ -36,15 +32,15 @@ pub(super) fn lower(events: f64, samples: f64) -> f64 {
         return 0.0;
     }
     if events > MANY {
-        return ((events - MORE_DEVIATIONS * events.sqrt()) / samples).max(0.0);
+        return ((events - LITTLE_DOUBT.1 * events.sqrt()) / samples).max(0.0);
     }
-    halve(|p| 1.0 - no_more_than(events - 1.0, samples, p) < LITTLE_DOUBT)
+    halve(|p| 1.0 - no_more_than(events - 1.0, samples, p) < LITTLE_DOUBT.0)
 }
 
-/// Finds where a property of shares ends that holds for small ones.
+/// Finds where a property of shares ends that holds for small ones, to 10⁻¹⁵.
 fn halve(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..HALVINGS {
+    for _ in 0..50 {
         let middle = (low + high) / 2.0;
         if holds(middle) {
             low = middle;

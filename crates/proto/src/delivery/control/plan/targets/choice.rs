@@ -32,19 +32,6 @@ use crate::recovery::RIDE;
 
 /// Rounds that are looked ahead: beyond that a path that failed every time is dead.
 const ROUNDS: u32 = 8;
-/// How much of the target one message may use up.
-const HALF: f64 = 0.5;
-/// How much of the target the average may use up.
-const MOST: f64 = 0.9;
-/// What a delay as long as the deadline costs, in copies: of paths that cost the same, the faster
-/// one is to be taken, unless it loses so much that rounds cost more.
-const DELAY: f64 = 0.5;
-/// Rounds that lost answers cause, for each that a lost copy does: both ways lose alike, as a rule.
-const ANSWERS: f64 = 2.0;
-
-/// What a copy that rides costs, in copies: more than none and less than one with headers of its
-/// own. Which flight is the cheapest depends on no more.
-const RIDES: f64 = 0.6;
 
 /// What follows a copy on a lone path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +55,9 @@ impl Second {
     fn price(self) -> f64 {
         match self {
             Self::Never => 0.0,
-            Self::Rides => RIDES,
+            // More than none, and less than one with headers of its own: which flight is the
+            // cheapest depends on no more.
+            Self::Rides => 0.6,
             Self::Soon => 1.0,
         }
     }
@@ -221,9 +210,10 @@ impl Ways {
     /// Chooses the flight for a moment in which the paths `before` fail.
     pub(super) fn choose(&self, failures: &Failures, before: Mask, demand: &Demand) -> Choice {
         let least = self.least(failures, before, demand, Reading::Planned);
-        let spare = (MOST * demand.miss - demand.average).max(0.0);
+        // The average may use up nine tenths of the target, and one message a half.
+        let spare = (0.9 * demand.miss - demand.average).max(0.0);
         let fits =
-            |choice: &Choice| choice.miss <= HALF * demand.miss && choice.miss - least <= spare;
+            |choice: &Choice| choice.miss <= demand.miss / 2.0 && choice.miss - least <= spare;
         let choices = self.launches(before, demand).map(|launch| {
             let miss = self.miss(failures, before, launch, demand.deadline, Reading::Planned);
             Choice { launch, miss }
@@ -284,7 +274,10 @@ impl Ways {
         let delay = way.map_or(0.0, |way| way.cost * way.transit.div_duration_f64(demand.deadline));
         let answered = if launch.waits { 1.0 } else { 1.0 + demand.answer };
         let at_once = price(launch.paths) * (1.0 + launch.second.price()) * answered;
-        at_once + (ANSWERS * fails).min(1.0) * price(self.present()) + DELAY * delay
+        // Both ways lose alike, as a rule, and lost answers cause rounds as well. Of paths that
+        // cost the same, the faster one is to be taken, unless it loses so much that rounds cost
+        // more.
+        at_once + (2.0 * fails).min(1.0) * price(self.present()) + delay / 2.0
     }
 }
 

@@ -33,11 +33,11 @@ use super::frequency::{Change, Frequency};
 use super::slots::{Mask, SLOTS};
 
 /// How many samples a prior counts for.
-const PRIOR_WEIGHT: f64 = 10.0;
+pub(super) const PRIOR_WEIGHT: f64 = 10.0;
 /// Prior of a path's failures, and of its failures when another path has failed: one in ten.
 /// Independence would say much less of the latter, and be wrong by orders of magnitude where links
 /// share a mast or a street.
-const PRIOR: f64 = 0.1;
+pub(super) const PRIOR: f64 = 0.1;
 /// Prior of a path's failure just after another one of its own: losses come in bursts.
 const PRIOR_AGAIN: f64 = 0.5;
 /// The same when others have failed as well: what has taken them all down lasts.

@@ -9,16 +9,13 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use units::{Duration, Instant};
 
+use super::AFTERMATH;
 use super::choice::{Launch, Second};
 use super::slots::{Mask, Slots};
 use crate::ids::PathId;
 use crate::limits;
 use crate::recovery::Receipt;
 use crate::select::LaneKey;
-
-/// How long after its deadline a message's fate is open: as long as an acknowledgement names what
-/// came before.
-const OPEN_FOR: Duration = Duration::from_secs(1);
 
 /// A copy.
 #[derive(Clone, Copy, Debug)]
@@ -183,13 +180,13 @@ impl Flights {
 
     /// Takes the next one out whose fate is certain.
     pub(super) fn pop_settled(&mut self, now: Instant, deadline: Duration) -> Option<Flight> {
-        let is_over = |flight: &Flight| flight.submitted + deadline + OPEN_FOR <= now;
+        let is_over = |flight: &Flight| flight.submitted + deadline + AFTERMATH <= now;
         if self.0.front().is_some_and(is_over) { self.0.pop_front() } else { None }
     }
 
     /// Returns when the fate of the newest is certain.
     pub(super) fn all_settled(&self, deadline: Duration) -> Option<Instant> {
-        self.0.back().map(|flight| flight.submitted + deadline + OPEN_FOR)
+        self.0.back().map(|flight| flight.submitted + deadline + AFTERMATH)
     }
 
     /// Returns when the first of those in a stream arrives that were handed in before `until`.

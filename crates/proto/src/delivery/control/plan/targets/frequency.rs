@@ -25,10 +25,11 @@
 
 use units::{Duration, Instant};
 
-/// Time constant after which samples are forgotten: the span over which a target is judged.
-const MEMORY: Duration = Duration::from_secs(600);
-/// The same of the samples that a change for the worse is seen in: a change is to be followed
-/// within 5 s, and a second of that passes before the last failure is known for certain.
+use super::{AFTERMATH, WINDOW};
+
+/// Time constant after which the samples are forgotten that a change for the worse is seen in: a
+/// change is to be followed within 5 s, and a second of that passes before the last failure is
+/// known for certain.
 const LATELY: Duration = Duration::from_secs(2);
 /// Samples of late below which nothing is called a change.
 const ENOUGH: f64 = 20.0;
@@ -39,16 +40,10 @@ const WORSE: f64 = 4.0;
 /// as a change for the worse. From 20 % of failures to 0.5 % it takes 46 successes, from 5 % to 0.5
 /// % 216.
 const BETTER: f64 = 10.0;
-/// Where nothing was kept, a change for the better is one to a quarter as many bursts of failures.
-const FEWER: f64 = 4.0;
 /// What was kept counts again for so many samples at most: a link may become better without being
 /// all that it was, and half a minute is to show that. With fewer a link with an outage now and
 /// then seems clean between them.
 const AGAIN: f64 = 2_000.0;
-/// How long after a change for the worse samples tell of messages that were handed in before it was
-/// seen: they are judged a second after their deadline. No plan could heed it, so they count with
-/// what was known then.
-const UNDER_WAY: Duration = Duration::from_millis(1_100);
 
 /// How a frequency has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +133,7 @@ impl Frequency {
     /// by that.
     pub(super) fn learn(&mut self, now: Instant, failed: f64) -> Option<Change> {
         let passed = now.since(self.at);
-        let left = fading(passed, MEMORY);
+        let left = fading(passed, WINDOW);
         for count in [&mut self.all, &mut self.kept, &mut self.since] {
             count.fade(left);
         }
@@ -151,7 +146,10 @@ impl Frequency {
         for count in [&mut self.all, &mut self.late, &mut self.since] {
             count.add(failed, follows_failure);
         }
-        if self.is_worse() && now.since(self.worse_at) < UNDER_WAY {
+        // Until their deadline and what follows it have passed, samples tell of messages that were
+        // handed in before the change was seen. No plan could heed it, so they count with what was
+        // known then. A deadline is a tenth of what follows, as a rule.
+        if self.is_worse() && now.since(self.worse_at) < AFTERMATH + AFTERMATH / 10 {
             self.kept.add(failed, follows_failure);
         }
         if self.score <= 0.0 {
@@ -223,7 +221,8 @@ impl Frequency {
         let before = self.before();
         let (now, then) = match self.was_better() {
             true => (before.burst_share(), self.kept.burst_share()),
-            false => (before.least_burst_share(), before.least_burst_share() / FEWER),
+            // A change for the better is then one to a quarter as many bursts.
+            false => (before.least_burst_share(), before.least_burst_share() / 4.0),
         };
         let ratio = if self.fails { then / now } else { (1.0 - then) / (1.0 - now) };
         self.score = (self.score + ratio.ln()).max(0.0);
@@ -304,8 +303,9 @@ mod tests {
         }
     }
 
-    /// Outages of a second, one in 100 s on average. Seen to fail without [`UNDER_WAY`], with 0.89:
-    /// of each outage all but its first tenth was forgotten when it was over.
+    /// Outages of a second, one in 100 s on average. Seen to fail where samples of messages that
+    /// were under way count with the change, with 0.89: of each outage all but its first tenth was
+    /// forgotten when it was over.
     #[test]
     fn a_link_with_an_outage_now_and_then_is_not_taken_for_clean() {
         let (mut frequency, mut rng) = (Frequency::default(), Rng::new(3));

@@ -6,28 +6,20 @@ use units::{Duration, Instant};
 
 use super::account::{Account, Fate};
 use super::choice::{Choice, Demand, Ways};
-use super::failures::{Failures, Reading};
+use super::failures::{Failures, PRIOR, Reading};
 use super::flights::{Clock, Flight, Flights};
 use super::retries::Retries;
 use super::slots::{Mask, SLOTS, Slots};
-use super::track::NEWS;
+use super::{NEWS, WINDOW};
 use crate::limits;
 use crate::select::{Class, LaneKey, Target};
 use crate::status::{ReliabilityLimit, ReliabilityState, ReliabilityStatus};
 
-/// How often the plans are made anew: a tenth of the time in which a change is to be followed.
-const REPLAN: Duration = Duration::from_millis(500);
 /// Messages before which nothing is said of a target: two seconds of set-points.
 const FEW: u64 = 100;
 /// A target that is met stays so until the average is above it by this factor, one out of reach
 /// until it is below by as much: nobody is served by a state that changes every second.
 const HYSTERESIS: f64 = 1.5;
-/// Share of the moments seen of late that is left after ten minutes.
-const MEMORY: Duration = Duration::from_secs(600);
-/// How often a further link fails when a lone one has, until it is measured: as in `failures.rs`.
-const TOGETHER: f64 = 0.1;
-/// More links than this are no advice.
-const MOST_LINKS: f64 = 20.0;
 
 /// What tells targets apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +114,7 @@ impl Goal {
         (all, reserve): (&Ways, Mask),
     ) -> Choice {
         let in_time = all.within(Some(self.deadline()));
-        let is_old = self.planned_at.is_none_or(|at| now.since(at) >= REPLAN);
+        let is_old = self.planned_at.is_none_or(|at| now.since(at) >= NEWS);
         if is_old || in_time != self.planned_for {
             self.replan(now, all, reserve);
             (self.planned_at, self.planned_for) = (Some(now), in_time);
@@ -267,9 +259,10 @@ impl Goal {
         let together = self
             .failures
             .worst_pair(ways.within(Some(self.deadline())))
-            .map_or(TOGETHER, |(_, share)| share);
+            .map_or(PRIOR, |(_, share)| share);
         let links = ((target / missed).ln() / together.ln()).ceil();
-        (together < 1.0 && links <= MOST_LINKS).then_some(links as u32)
+        // More than twenty are no advice.
+        (together < 1.0 && links <= 20.0).then_some(links as u32)
     }
 
     /// Returns the flight for a moment in which the paths `before` fail.
@@ -296,7 +289,7 @@ impl Goal {
     /// Judges the target anew, and forgets the plans.
     fn replan(&mut self, now: Instant, all: &Ways, reserve: Mask) {
         let passed = self.planned_at.map_or(Duration::ZERO, |at| now.since(at));
-        let fading = (-passed.as_secs_f64() / MEMORY.as_secs_f64()).exp();
+        let fading = (-passed.as_secs_f64() / WINDOW.as_secs_f64()).exp();
         self.moments.iter_mut().for_each(|moments| *moments *= fading);
         self.plans = [None; 1 << SLOTS];
         let usual = all.without(reserve);

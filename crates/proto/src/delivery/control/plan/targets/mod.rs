@@ -73,19 +73,24 @@ use track::{Belief, Track};
 /// One flight in so many goes on every path, whatever is planned: what is never tried is never
 /// learned.
 const SOUNDING: u64 = 32;
-/// On dear paths one in so many of these.
-const DEAR_SOUNDING: u64 = 4;
-/// A path is dear when a byte costs so many times as much as on the cheapest.
-const DEAR: f64 = 2.0;
 /// Bytes of a copy beside its payload: frame, datagram and IP headers.
 const HEADERS: usize = 76;
-/// How long a message's fate may be open longer than it need be while nothing else happens: fewer
-/// wake-ups.
-const IDLE: Duration = Duration::from_millis(500);
+/// The span over which a target is judged, since it is about an average and in a good second
+/// everything looks reachable; what that rests on is forgotten with it as time constant.
+const WINDOW: Duration = Duration::from_secs(600);
+/// After so long what befell a message is over and known: its fate is open until then after its
+/// deadline, as an acknowledgement names what came in for as long, and misses that are further
+/// apart are not of one burst of losses, nor of the time that a path takes to be suspected.
+const AFTERMATH: Duration = Duration::from_secs(1);
+/// For how long what was found out last counts as it is: a burst of losses that is older has ended,
+/// or the path is suspected; plans are made anew after it, a tenth of the time in which a change is
+/// to be followed; and while nothing else happens, what is certain is counted so much later, for
+/// fewer wake-ups.
+const NEWS: Duration = Duration::from_millis(500);
 
 /// Plans the flights of every target of a session.
 #[derive(Debug)]
-pub(super) struct Targets {
+pub(in super::super) struct Targets {
     reliability: Reliability,
     goals: Vec<Goal>,
     slots: Slots,
@@ -134,7 +139,7 @@ impl Targets {
 
     /// Takes other targets of classes. Those of endpoints count as ended until a message comes
     /// under one.
-    pub(super) fn set_reliability(&mut self, reliability: &Reliability) {
+    pub(in super::super) fn set_reliability(&mut self, reliability: &Reliability) {
         self.reliability = *reliability;
         for goal in &mut self.goals {
             let Key { class, channel, target } = goal.key;
@@ -142,37 +147,49 @@ impl Targets {
         }
     }
 
-    /// Tells whether any message has been under a target.
-    pub(super) fn is_in_use(&self) -> bool {
+    /// Tells whether any message has been under a target: only then is more to be told than changes
+    /// of paths.
+    pub(in super::super) fn is_in_use(&self) -> bool {
         !self.goals.is_empty()
     }
 
     /// Returns when [`Targets::handle_timeout`] wants to be called.
-    pub(super) fn timeout(&self) -> Option<Instant> {
+    pub(in super::super) fn timeout(&self) -> Option<Instant> {
         let settled =
             self.goals.iter().filter_map(|goal| goal.flights.all_settled(goal.deadline()));
-        settled.min().map(|at| at + IDLE)
+        settled.min().map(|at| at + NEWS)
     }
 
     /// Tells whether a target needs backups that nothing else calls for.
-    pub(super) fn needs_backups(&self) -> bool {
+    pub(in super::super) fn needs_backups(&self) -> bool {
         self.goals.iter().any(|goal| goal.needs_reserve && !goal.ended)
     }
 
+    /// Learns that a copy arrived, and when. Copies of which nothing is heard are lost.
+    pub(in super::super) fn on_acked(&mut self, seq: u64, receipt: &Receipt) {
+        if let Some(slot) = self.slots.find(receipt.path) {
+            self.tracks[slot].on_acked(receipt.sent_at);
+        }
+        if let Some(flight) = self.flight_mut(seq) {
+            flight.on_acked(receipt);
+        }
+        self.handle_timeout(receipt.now);
+    }
+
     /// Settles what is certain.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    pub(in super::super) fn handle_timeout(&mut self, now: Instant) {
         for goal in &mut self.goals {
             goal.settle(now, &self.slots, &self.ways);
         }
     }
 
     /// Returns what an application should know.
-    pub(super) fn poll_event(&mut self) -> Option<Event> {
+    pub(in super::super) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
     /// Lists how the targets are kept: of classes, then of endpoints.
-    pub(super) fn statuses(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
+    pub(in super::super) fn statuses(&self) -> impl Iterator<Item = ReliabilityStatus> + '_ {
         let of_class = self.goals.iter().filter(|goal| goal.key.channel.is_none());
         let own = self.goals.iter().filter(|goal| goal.key.channel.is_some());
         of_class
@@ -231,12 +248,13 @@ impl Targets {
         if self.rng.below(SOUNDING) > 0 {
             return Mask::NONE;
         }
+        // Where a byte costs twice as much as on the cheapest path, a quarter of them is enough.
         let costs = self.ways.ways.iter().flatten().map(|way| way.cost);
-        let dear = costs.fold(f64::INFINITY, f64::min) * DEAR;
+        let dear = costs.fold(f64::INFINITY, f64::min) * 2.0;
         let mut paths = Mask::NONE;
         for slot in self.ways.without(self.reserve).present().iter() {
             let is_dear = self.ways.ways[slot].is_some_and(|way| way.cost >= dear);
-            if !is_dear || self.rng.below(DEAR_SOUNDING) == 0 {
+            if !is_dear || self.rng.below(4) == 0 {
                 paths = paths.with(slot);
             }
         }
@@ -365,19 +383,11 @@ impl Plan for Targets {
         }
     }
 
-    fn second_on(&self, view: View<'_>, message: &Message) -> Option<PathId> {
-        All.second_on(view, message)
-    }
-
     fn answer_may_wait(&self, seq: u64, _message: &Message) -> bool {
         self.goals
             .iter()
             .find_map(|goal| goal.flights.get(seq))
             .is_none_or(|flight| flight.waits && flight.round == 0)
-    }
-
-    fn wants_on_gained(&self, view: View<'_>, message: &Message, path: &ControlPath) -> bool {
-        All.wants_on_gained(view, message, path)
     }
 
     fn on_sent(&mut self, now: Instant, seq: u64, path: PathId) {
@@ -390,16 +400,6 @@ impl Plan for Targets {
             let is_planned = slot.is_none_or(|slot| flight.paths.contains(slot));
             flight.on_sent(now, path, is_planned);
         }
-    }
-
-    fn on_acked(&mut self, now: Instant, seq: u64, receipt: &Receipt) {
-        if let Some(slot) = self.slots.find(receipt.path) {
-            self.tracks[slot].on_acked(receipt.sent_at);
-        }
-        if let Some(flight) = self.flight_mut(seq) {
-            flight.on_acked(receipt);
-        }
-        self.handle_timeout(now);
     }
 }
 

@@ -12,17 +12,11 @@
 
 use units::{Duration, Instant};
 
+use super::failures::PRIOR_WEIGHT;
 use super::flights::Flight;
 use super::frequency::Frequency;
 use super::slots::{SLOTS, Slots};
 use crate::ids::PathId;
-
-/// Share of late ones from which on there is no time: where the newest message counts, a late
-/// answer calls for second tries of those that were handed in meanwhile as well, and these are in
-/// time.
-const OFTEN: f64 = 0.25;
-/// How many in time are assumed before there are any.
-const WEIGHT: f64 = 10.0;
 
 /// What second tries of one deadline took, by the place of their path.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +58,9 @@ impl Retries {
         self.0[path] = Retry::default();
     }
 
-    /// Returns on which of these paths a second try is there first, and what it takes, where it is
-    /// often late on each.
+    /// Returns on which of these paths a second try is there first, and what it takes, where a
+    /// quarter are late on each. Few more would be: where the newest message counts, a late answer
+    /// calls for second tries of those handed in meanwhile as well, and these are in time.
     pub(super) fn late_on_all(
         &self,
         mut paths: impl Iterator<Item = usize>,
@@ -75,7 +70,7 @@ impl Retries {
         let are_late = paths.all(|path| {
             let Retry { late, took } = self.0[path];
             first = first.filter(|(_, least)| *least <= took).or(Some((path, took)));
-            late.mean(0.0, WEIGHT) >= OFTEN
+            late.mean(0.0, PRIOR_WEIGHT) >= 0.25
         });
         let (path, took) = first.filter(|_| are_late)?;
         Some((slots.path(path)?, took))

@@ -12,11 +12,8 @@ use std::collections::VecDeque;
 
 use units::{Duration, Instant};
 
+use super::NEWS;
 use crate::limits;
-
-/// A failure is news for so long: a burst of losses that is older has ended, or the path is
-/// suspected.
-pub(super) const NEWS: Duration = Duration::from_millis(500);
 
 /// The copies on one path whose answers are still to come.
 #[derive(Debug, Default)]

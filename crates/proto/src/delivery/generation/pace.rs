@@ -1,8 +1,9 @@
-//! As published [FlowCode §III-A, §III-B].
+//! When a generation is packed, how many combinations leave, and when more do: as published
+//! [FlowCode §III-A, §III-B].
 
-use units::Duration;
+use units::{Duration, Rate};
 
-use super::{More, Pace, Way};
+use super::LONGEST_WAIT;
 
 /// Generations that may be in flight however short the way is: the paper's own setting.
 const LEAST_IN_FLIGHT: usize = 2;
@@ -10,8 +11,29 @@ const LEAST_IN_FLIGHT: usize = 2;
 /// commensurate with the estimated RTT" [FlowCode §III-A]. A whole one would show in every pause of
 /// TCP's slow start.
 const WAIT: u32 = 4;
-/// No wait for an ACK is longer.
-const LONGEST: Duration = Duration::from_secs(2);
+
+/// What a source knows of its way to the destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Those that combine for themselves (n_Tx); paths of one session do not: together they are
+    /// one.
+    pub(crate) transmitters: usize,
+    /// What all of them send together.
+    pub(crate) rate: Rate,
+    /// From a combination by the slowest of them to its ACK (t_RTT).
+    pub(crate) rtt: Duration,
+    /// The same by the fastest, at best.
+    pub(crate) least_rtt: Duration,
+}
+
+/// More combinations that are to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct More {
+    /// When, counted from the last one that left, if no ACK has come (t_ARQ).
+    pub(crate) after: Duration,
+    /// How many.
+    pub(crate) combinations: usize,
+}
 
 /// k combinations of each generation, and one more for each t_ARQ without an ACK.
 #[derive(Clone, Copy, Debug)]
@@ -24,31 +46,31 @@ pub(crate) struct Published {
     pub(crate) of_each: bool,
 }
 
-impl Pace for Published {
-    fn wait(&self, way: &Way) -> Duration {
+impl Published {
+    /// Returns how long fewer than k packets wait for more of them.
+    pub(super) fn wait(&self, way: &Way) -> Duration {
         way.least_rtt / WAIT
     }
 
+    /// Returns how many generations may be in flight, each of so many bytes:
     /// f = t_RTT · n_Tx / (t_pkt · k), where n_Tx / t_pkt is the rate of all transmitters in
     /// packets.
-    fn in_flight(&self, way: &Way, generation: usize) -> usize {
+    pub(super) fn in_flight(&self, way: &Way, generation: usize) -> usize {
         let held = || way.rate.bytes_in(way.rtt).div_ceil(generation.max(1) as u64);
         self.f.unwrap_or_else(|| usize::try_from(held()).unwrap_or(usize::MAX).max(LEAST_IN_FLIGHT))
     }
 
-    /// s = ⌈k / n_Tx⌉.
-    fn first(&self, k: usize, way: &Way) -> usize {
+    /// Returns how many combinations each transmitter is asked for at first: s = ⌈k / n_Tx⌉.
+    pub(super) fn first(&self, k: usize, way: &Way) -> usize {
         k.div_ceil(way.transmitters.max(1))
     }
 
-    fn more(&self, k: usize, sent: usize, in_flight: usize, way: &Way) -> Option<More> {
-        let after = way.rate.transmission_time(in_flight).min(LONGEST);
+    /// Returns what is asked for without an ACK once `sent` combinations have left, while so many
+    /// bytes are in flight; none when the retries are over.
+    pub(super) fn more(&self, k: usize, sent: usize, in_flight: usize, way: &Way) -> Option<More> {
+        let after = way.rate.transmission_time(in_flight).min(LONGEST_WAIT);
         let combinations = if self.of_each { way.transmitters.max(1) } else { 1 };
         (sent < k * self.r).then_some(More { after, combinations })
-    }
-
-    fn is_systematic(&self) -> bool {
-        false
     }
 }
 
@@ -87,6 +109,6 @@ mod tests {
         assert_eq!(Published { f: Some(1), r: 1, of_each: false }.in_flight(&way, 0), 1);
         let pace = Published { f: None, r: 1, of_each: false };
         assert_eq!((pace.in_flight(&way, 0), pace.first(4, &way)), (2, 4));
-        assert_eq!(pace.more(4, 0, 1, &way).map(|more| more.after), Some(LONGEST));
+        assert_eq!(pace.more(4, 0, 1, &way).map(|more| more.after), Some(LONGEST_WAIT));
     }
 }
