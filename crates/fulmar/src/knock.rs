@@ -16,8 +16,7 @@ use sys::bound;
 pub(crate) struct Knock {
     remote: SocketAddr,
     socket: UdpSocket,
-    /// How often it is asked: a host answers about one such question a second, and our handshakes
-    /// are among them.
+    /// How often it is asked.
     every: Duration,
     next: Instant,
     trouble: Option<String>,
@@ -45,22 +44,30 @@ impl Knock {
         self.remote
     }
 
-    /// Looks whether there is an answer, and asks once more where that is due.
-    pub(crate) fn look(&mut self, now: Instant) {
-        let mut buffer = [0; 16];
-        // Sending tells of an answer as well.
-        let mut answers = vec![self.socket.recv(&mut buffer).err()];
+    /// Looks whether there is an answer.
+    pub(crate) fn look(&mut self) {
+        let answer = self.socket.recv(&mut [0; 16]).err();
+        self.take(answer);
+    }
+
+    /// Asks once more where that is due.
+    pub(crate) fn ask(&mut self, now: Instant) {
         if self.next <= now {
             self.next = now + self.every;
-            answers.push(self.socket.send(&[]).err());
+            // Sending tells of an answer as well.
+            let answer = self.socket.send(&[]).err();
+            self.take(answer);
         }
-        let told = answers.into_iter().flatten().find_map(|error| self.told(&error));
-        self.trouble = told.or(self.trouble.take());
     }
 
     /// Says what was answered.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+
+    fn take(&mut self, answer: Option<io::Error>) {
+        let told = answer.and_then(|error| self.told(&error));
+        self.trouble = told.or(self.trouble.take());
     }
 
     fn told(&self, error: &io::Error) -> Option<String> {
@@ -87,7 +94,8 @@ mod tests {
     /// Looks until something is told, or for a while.
     fn asked(knock: &mut Knock) -> Option<String> {
         for _ in 0..20 {
-            knock.look(clock::now());
+            knock.ask(clock::now());
+            knock.look();
             if knock.trouble().is_some() {
                 break;
             }

@@ -214,7 +214,10 @@ fn answers(config: &Config, interfaces: &[Interface]) -> Vec<String> {
     }
     let deadline = Instant::now() + std::time::Duration::from(ANSWERED_WITHIN);
     loop {
-        asked.iter_mut().for_each(|(_, knock)| knock.look(clock::now()));
+        for (_, knock) in &mut asked {
+            knock.ask(clock::now());
+            knock.look();
+        }
         let is_over = Instant::now() >= deadline;
         if is_over || asked.iter().all(|(_, knock)| knock.trouble().is_some()) {
             break;

@@ -12,8 +12,8 @@ use crate::knock::Knock;
 const EVERY: Duration = Duration::from_secs(3);
 
 impl Daemon {
-    /// Asks at the addresses of paths that get no answer, as far as that is due.
-    pub(super) fn ask_silent(&mut self, now: Instant) {
+    /// Follows which paths get no answer, and looks what is answered at their addresses.
+    pub(super) fn look_at_silent(&mut self, now: Instant) {
         if self.config.role != Role::Drone {
             return;
         }
@@ -37,8 +37,18 @@ impl Daemon {
                 path.knock = Knock::new(&interface, remote, now + EVERY, EVERY).ok();
             }
             if let Some(knock) = &mut path.knock {
-                knock.look(now);
+                knock.look();
             }
+        }
+    }
+
+    /// Asks at the address of a path that gets no answer, as far as that is due, right before
+    /// something else leaves for it: a host answers one of these in a second, the first that comes
+    /// when the second is over. Handshakes leave a second apart, and whatever is asked between two
+    /// of them might never be answered.
+    pub(super) fn ask_before(&mut self, now: Instant, slot: usize) {
+        if let Some(knock) = self.paths.get_mut(&slot).and_then(|path| path.knock.as_mut()) {
+            knock.ask(now);
         }
     }
 }

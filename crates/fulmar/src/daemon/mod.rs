@@ -290,7 +290,7 @@ impl Daemon {
             self.relays.tell_again();
             self.look_elsewhere(now);
             self.renew_ports(now);
-            self.ask_silent(now);
+            self.look_at_silent(now);
             self.close_leaving_paths(now);
             self.end_guests(now);
             self.log_silence(now);

@@ -56,6 +56,7 @@ impl Daemon {
             if let Via::Relay(relay) = transmit.destination {
                 self.push_to_relay(now, relay, &transmit);
             } else if let Some(way) = self.way(now, &transmit) {
+                self.ask_before(now, way.slot);
                 let way = (way, transmit.path.zip(transmit.number));
                 self.batches.push(now, way, &self.datagram, &mut self.sockets, &self.poller);
                 self.follow_blocked();
