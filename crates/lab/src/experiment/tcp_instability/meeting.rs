@@ -21,9 +21,9 @@ use super::offered::{OfferedCdf, offered_in_the_world};
 use super::outages::{Instability, Target};
 use super::plan::{Meeting, MeetingRun, Sender};
 use super::topology::UavNetwork;
-use super::{figures, picture, sim};
+use super::{doubt, figures, picture, sim};
 use crate::arguments::{RunArgs, positive, seeds_shown};
-use crate::doubt::{add_errors_of_time, rankings_in_doubt};
+use crate::doubt::rankings_in_doubt;
 use crate::figure::Figure;
 use crate::parallel;
 use crate::report::{Mode, Report, merged};
@@ -228,6 +228,8 @@ pub(crate) struct Encounter {
     pub(super) own: FlowRun,
     pub(super) beside: Option<FlowRun>,
     pub(super) queue_drops: u64,
+    /// The share of its time that is within the reach of the machine's stalls.
+    pub(super) doubt: f64,
 }
 
 /// Runs an experiment; `heavy` is what a third UAV sends as fast as it can.
@@ -301,8 +303,6 @@ fn run_emu(
     let congestion = Congestion::of(&used.collect::<Result<Vec<_>, _>>()?)?;
     let jobs = jobs(args, points, schemes);
     let (mut encounters, mut audits): (Vec<Encounter>, Vec<Audit>) = (Vec::new(), Vec::new());
-    // A figure is of several batches: the worst of them speaks for all.
-    let mut in_doubt = 0.0_f64;
     for batch in jobs.chunks(usize::from(args.parallel)) {
         let (done, all) = (encounters.len(), jobs.len());
         tell(format_args!(
@@ -321,15 +321,15 @@ fn run_emu(
             (runs, audit) = run()?;
         }
         let (from_s, to_s) = (args.settle_s as f64, args.length() as f64);
-        in_doubt = audit.stalls.reached_share(from_s, to_s).max(in_doubt);
+        let doubt = audit.stalls.reached_share(from_s, to_s);
         audits.push(audit);
-        encounters.extend(batch.iter().zip(runs).map(|(job, run)| args.encounter(job, run)));
+        let encounter = |(job, run)| Encounter { doubt, ..args.encounter(job, run) };
+        encounters.extend(batch.iter().zip(runs).map(encounter));
     }
     let how = "the kernel's TCP over the emulator";
     let mut results = results(experiment, args, points, schemes, &encounters, how)?;
-    for result in &mut results {
-        add_errors_of_time(result, in_doubt, &FIGURES);
-    }
+    let again = |encounters: &[Encounter]| rows(args, points, schemes, encounters);
+    doubt::add_errors(&mut results, &encounters, again);
     // The flow of constant rate shows the hop and competes with nobody.
     let tcp = |result: &&Value| result["scheme"] != Scheme::UDP.name();
     let ranked: Vec<Value> = results.iter().filter(tcp).cloned().collect();
@@ -390,15 +390,26 @@ fn results(
     how: &str,
 ) -> Result<Vec<Value>, String> {
     let of_point = args.repetitions as usize * schemes.len();
-    let mut results = Vec::new();
-    for (point, encounters) in points.iter().zip(encounters.chunks(of_point)) {
-        results.extend(figures::rows(schemes, encounters, args.run.seed(), &point.parameters()));
-    }
+    let results = rows(args, points, schemes, encounters);
     if let Some(directory) = &args.run.out {
         write_files(directory, experiment, args, &encounters[..of_point], &points[0], how)?;
         picture::write_repetitions(directory, &results[..schemes.len()])?;
     }
     Ok(results)
+}
+
+/// Computes the figures of every point.
+fn rows(
+    args: &MeetingArgs,
+    points: &[Point],
+    schemes: &[Scheme],
+    encounters: &[Encounter],
+) -> Vec<Value> {
+    let of_point = args.repetitions as usize * schemes.len();
+    let of = |(point, encounters): (&Point, &[Encounter])| {
+        figures::rows(schemes, encounters, args.run.seed(), &point.parameters())
+    };
+    points.iter().zip(encounters.chunks(of_point)).flat_map(of).collect()
 }
 
 impl Encounter {
@@ -415,7 +426,7 @@ impl Encounter {
             Some(second) if changed_places(repetition) => (second, Some(first)),
             second => (first, second),
         };
-        Self { scheme, repetition, own, beside, queue_drops }
+        Self { scheme, repetition, own, beside, queue_drops, doubt: 0.0 }
     }
 }
 

@@ -10,6 +10,7 @@
 //! With `--sim` the flow of constant rate runs alone unless others are asked for; then the world's
 //! TCP runs over the hop alone (`sim`).
 
+mod doubt;
 mod emu;
 mod figures;
 mod meeting;
