@@ -2,8 +2,8 @@
 //!
 //! A stall of a share s of its time makes a flow's throughput wrong by that share at most. So every
 //! figure is computed again with each throughput as large or as small as it may have been: those of
-//! schemes, of the CUBIC flows beside them, and of the two CUBIC flows beside each other, each group
-//! up or down as a whole. Medians, means and ratios lie between what comes of that.
+//! schemes, of the CUBIC flows beside them, and of the two CUBIC flows beside each other, each
+//! group up or down as a whole. Medians, means and ratios lie between what comes of that.
 
 use serde_json::{Value, json};
 
