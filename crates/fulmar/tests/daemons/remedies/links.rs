@@ -1,7 +1,5 @@
 //! Addresses, ports and interfaces of the drone's file, and what lies on the way.
 
-use std::net::UdpSocket;
-
 use sys::netns::Namespace;
 use sys::sandbox;
 
@@ -33,16 +31,6 @@ fn drop_packets(host: &Namespace, port: &str) {
     );
 }
 
-/// Asks at the station's port as often as its computer answers at once; from then on it answers
-/// once a second, whoever asks.
-fn use_up_answers(rig: &Rig) {
-    let ask = || {
-        let socket = UdpSocket::bind("0.0.0.0:0")?;
-        (0..20).try_for_each(|_| socket.send_to(&[0], "192.168.0.2:14700").map(|_| ()))
-    };
-    rig.drone.run(ask).unwrap().unwrap();
-}
-
 #[test]
 fn a_station_whose_daemon_does_not_run() {
     let name = "remedies::links::a_station_whose_daemon_does_not_run";
@@ -50,7 +38,6 @@ fn a_station_whose_daemon_does_not_run() {
         return;
     }
     let rig = Rig::new(1);
-    use_up_answers(&rig);
     let drone = rig.start_drone(&[0], AUTOPILOT);
     let words = "192.168.0.2:14700 answers that nothing takes UDP there";
     let told = wait_until_told(&drone, &[words]);
