@@ -4,7 +4,7 @@
 //! ```text
 //! delay  = received (peer's clock) − sent (our clock)                  the clocks' offset is in it
 //! base   = least delay of the last ten seconds in which the path was shown nearly empty
-//! queue  = min(delay − base, rtt − least rtt) − what it is longer than that of the base / rate
+//! queue  = min(delay − base, rtt − least rtt) − (bytes − bytes of the base's datagram) / rate
 //! busy   ⇔ the oldest packet of an ACK would have been at the hop before its predecessor left it:
 //!          sent + base + 1 ms ≤ predecessor received, and queue > 2 ms
 //! rate   = bytes / time between receptions, over stretches of busy ACKs of at least 8 ms, smoothed
@@ -21,7 +21,8 @@
 //! Delay that varies looks like a queue as well. The measured rate is then what we send, and a
 //! bound that rests on it would lower it for ever: `passage.rs` tells the two cases apart for bulk.
 //! Control comes at one pace and proves too little for that; but behind a thin hop that is overrun
-//! no message comes as it was sent, and on a path that has become longer nearly all do.
+//! no message comes as it was sent, and on a path that has become longer nearly all do: so for
+//! control what came as it was sent is counted over a second (`rate_history.rs`).
 //!
 //! The second difference, that of round-trip times, guards against the clocks: one that drifts or
 //! steps changes the delay and not the round-trip time. What a silence held up counts: a hop that
@@ -36,6 +37,7 @@ use units::{Duration, Instant, Rate};
 
 use self::rise::Rise;
 use super::control_window::THIN;
+use super::jitter::Jitter;
 use super::passage::Passage;
 use super::rate_history::{Came, RateHistory, Slot};
 use crate::limits;
@@ -113,6 +115,7 @@ pub(super) struct Bottleneck {
     history: RateHistory,
     /// Whether the hop looked busy of late because of jitter alone.
     is_jittery: bool,
+    jitter: Jitter,
     /// The best recent rate, if the hop was busy enough to tell.
     first: Option<Rate>,
     /// The median of the recent rates.
@@ -151,6 +154,7 @@ impl Bottleneck {
         if alone.is_some_and(|takes| takes > sample.rtt) {
             self.refute();
         }
+        self.jitter.on_ack(delay, self.rate, &by_sending(sample.acked));
         self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
@@ -207,18 +211,23 @@ impl Bottleneck {
 
     /// Tells whether there is no queue to speak of: it is short, or what looks like one is delay
     /// that does not depend on what we send.
-    pub(super) fn is_empty(&self) -> bool {
-        self.queue < EMPTY || self.passage.passes()
+    pub(super) fn is_empty(&self, noise: Duration) -> bool {
+        self.queue < EMPTY + noise || self.passes()
     }
 
     /// Tells whether most packets came as they were sent: the way is longer, or jitters.
     pub(super) fn came_as_sent(&self) -> bool {
-        self.is_jittery || self.passage.passes()
+        self.is_jittery || self.passes()
     }
 
     /// Tells whether packets come as they were sent, however long they take.
     pub(super) fn passes(&self) -> bool {
         self.passage.passes()
+    }
+
+    /// Returns by how much a delay may exceed the least where there is no queue.
+    pub(super) fn noise(&self) -> Duration {
+        self.jitter.noise()
     }
 
     /// Returns the least round-trip time of a path without queues.
@@ -379,9 +388,7 @@ impl Bottleneck {
     /// that shows the highest rate: where the hop was idle before a packet, that is its rate.
     fn since_idle(&self, sample: &Sample<'_>, base: i64) -> Option<(u64, Duration)> {
         let base_size = self.delay.least().map_or(0, |(_, size)| size as u64 + limits::IP_AND_UDP);
-        let mut packets: SmallVec<[(Instant, u64); 16]> =
-            sample.acked.iter().map(|packet| (packet.sent_at, whole(packet))).collect();
-        packets.sort_unstable();
+        let packets = by_sending(sample.acked);
         let mut bytes = 0;
         let runs = packets.iter().rev().filter_map(|(sent_at, size)| {
             bytes += size;
@@ -432,6 +439,14 @@ impl Bottleneck {
 /// Tells whether two receptions are as far apart as their sendings.
 fn came_as_sent(gap: Duration, sent_gap: Duration) -> bool {
     gap.abs_diff(sent_gap) <= GRANULARITY
+}
+
+/// Returns when packets were sent and their bytes with all headers, in the order of sending.
+fn by_sending(packets: &[&SentPacket]) -> SmallVec<[(Instant, u64); 16]> {
+    let sent = packets.iter().map(|packet| (packet.sent_at, whole(packet)));
+    let mut sent: SmallVec<_> = sent.collect();
+    sent.sort_unstable();
+    sent
 }
 
 /// Returns the bytes of a packet with all headers.

@@ -2,7 +2,9 @@
 //! control has a fast way when a rate falls [specs/paths.md §6] (rule 8).
 //!
 //! ```text
-//! rtt    = least rtt, or the present one where the way has become longer    (`passage.rs`)
+//! Of `balanced`; the numbers of `strict` are in `STRICT`.
+//! rtt    = least rtt + what the delay varies by (`jitter.rs`), or the present one where the way
+//!          has become longer (`passage.rs`)
 //! needs  = (1.5 + 3 · loss) · delivery rate · (rtt + 20 ms)    loss: without a queue
 //! drains = rate of the hop · (rtt + 30 or 10 ms)               where it has a queue of 5 ms
 //! falls  = least rate of the hop in 20 s · rtt                 `strict` alone
@@ -21,8 +23,9 @@
 //! a key frame would bound nothing.
 //!
 //! Where several paths live, one of them is free and the others are sanctuaries, with less slack:
-//! there a fall costs control least. The free one is chosen by its present rate; chosen otherwise,
-//! it would be the wrong one whenever links fall in turn.
+//! there a fall costs control least. The session chooses the free one (`choose_free_path`) by its
+//! median rate of two seconds, or by the present one behind a long queue: chosen otherwise, it would
+//! be the wrong one whenever links fall in turn.
 //!
 //! The growth is larger on a path that loses much without a queue, because such losses mostly come
 //! in bursts, and after each burst the delivery rate has to recover.
@@ -89,6 +92,8 @@ struct Degree {
     least: u64,
     /// Whether no more may be under way than the worst recent rate carries.
     minds_falls: bool,
+    /// Whether delay that varies by itself is taken for a queue all the same.
+    minds_jitter: bool,
 }
 
 const BALANCED: Degree = Degree {
@@ -98,6 +103,7 @@ const BALANCED: Degree = Degree {
     sanctuary_slack: Duration::from_millis(10),
     least: 6,
     minds_falls: false,
+    minds_jitter: false,
 };
 
 const STRICT: Degree = Degree {
@@ -107,6 +113,7 @@ const STRICT: Degree = Degree {
     sanctuary_slack: EMPTY,
     least: 1,
     minds_falls: true,
+    minds_jitter: true,
 };
 
 /// What the bound depends on.
@@ -170,10 +177,13 @@ impl Path {
             ProtectControl::Strict => &STRICT,
         };
         let Some(hop) = self.link.hop.rate() else { return u64::MAX };
-        let has_queue = !self.link.hop.is_empty();
+        let noise = if degree.minds_jitter { Duration::ZERO } else { self.link.hop.noise() };
+        let has_queue = !self.link.hop.is_empty(noise);
         // A path that has become longer holds more.
-        let rtt =
-            if self.link.hop.passes() { self.link.rtt.srtt() } else { self.link.rtt.min_rtt() };
+        let rtt = match self.link.hop.passes() {
+            true => self.link.rtt.srtt(),
+            false => self.link.rtt.min_rtt().map(|rtt| rtt + noise),
+        };
         // Only what is lost without a queue is the path's own loss.
         let lost = if has_queue { 0.0 } else { self.loss() };
         bound(

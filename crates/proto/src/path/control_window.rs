@@ -2,15 +2,16 @@
 //! queueing it [specs/paths.md §6] (rules 9 and 10).
 //!
 //! ```text
-//! silent   : a datagram at the pace of `silence.rs`, whatever else is known
+//! careful  : nothing until `silence.rs` lets a datagram leave; then what follows, 100 bytes of it
 //! thin     : a rate below 300 kbit/s is known
 //!   free at = when the newest packet known to have left the hop left it; then each one since, at
 //!             the hop's rate
 //!   fresh   = rate · (now + 30 ms − free at)            nothing of it is under way
 //!   newest  = of what a newer one will replace: fresh, or nothing until
 //!             free at − 20 ms + (queue of that packet − 30 ms, if positive)
-//!   repeat  = of what is under way elsewhere: fresh, or nothing where the hop may be slow
-//! faster   : no bound where a hop ever was, but while it is silent or known to be thin
+//!   repeat  = of what is under way elsewhere: fresh; nothing below 100 kbit/s (sooner where the
+//!             path loses), beside bulk, or before any rate is known
+//! was fast : no bound, if the hop ever sent 300 kbit/s
 //! else     : fresh = rate of the hop · (base + 30 ms) − control in flight
 //!   base    = round trip without our own queue + what the peer holds acknowledgements back
 //! unknown  : fresh = 400 bytes + twice what the path has had under way without a queue − in flight
@@ -369,7 +370,7 @@ impl Path {
     /// not while it may still arrive, or merely waits before the hop. A path that loses much has no
     /// copy to spare.
     pub(crate) fn repeat_after(&self) -> Duration {
-        let rate = self.link.hop.rate().filter(|_| !self.link.hop.is_empty());
+        let rate = self.link.hop.rate().filter(|_| !self.link.hop.is_empty(self.link.hop.noise()));
         match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {
             None if !self.loses_little() || self.link.relayed.is_some() => Duration::ZERO,
             waits => self.link.rtt.probe_timeout() + waits.unwrap_or_default(),

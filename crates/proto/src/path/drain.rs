@@ -8,8 +8,10 @@
 //!             brings it
 //! overdue   = age of the oldest unanswered packet − min(late age, least rtt + q + 10 ms)
 //! ```
-//! This is not the queue by which bulk is bounded (`bulk_bound.rs`): it looks ahead, at what the
-//! hop has yet to send, because a message that is put behind that cannot be called back.
+//! By this the path of a symbol is chosen: it looks ahead, at what the hop has yet to send, because
+//! a message that is put behind that cannot be called back. Bulk is bounded by the queue that the
+//! newest answer met (`bulk_bound.rs`), control on a thin hop by what was sent and is not known to
+//! have left it (`free_at` of `control_window.rs`).
 
 use units::{Duration, Instant, Rate};
 

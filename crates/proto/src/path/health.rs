@@ -1,13 +1,14 @@
 //! Health by time: is a path silent, and is it back? [specs/paths.md §3]
 //!
 //! ```text
-//! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay
+//! T        = srtt + max(4·rttvar, 4 ms) + acknowledgement delay, or what a thin hop sends first
 //! p        = 1 − (1 − loss)(1 − loss of acknowledgements) + 1 %          an answer fails by chance
 //! k        = least k with pᵏ ≤ 10⁻⁷, 12 at most
 //! late     : the oldest packet sent since the last one acknowledged is older than
 //!            srtt + max(2·rttvar, 2 ms) + acknowledgement delay
 //!            → a probe leaves now and every srtt/4 (2.5…5 ms, all within 20 ms), until as many
-//!            answers are under way as a decision takes, and every srtt/8 (5…20 ms) beyond that
+//!            answers are under way as a decision takes; where the path loses in bursts, every
+//!            srtt/8 (5…20 ms) beyond that
 //! doubtful : it is older than T
 //! patience = max(25 ms, 1.5 · the second longest silent run of late; `bursts.rs`)
 //! suspected: it is older than T + patience, and k answers since then are missing that had time to
@@ -108,16 +109,12 @@ pub(super) struct HealthView {
     pub(super) control_ack_delay: Duration,
     /// The silent run that the path has come back from lately.
     pub(super) burst: Duration,
-    /// How long an answer may take by what is usual, where a backup relies on the path.
-    pub(super) usual: Duration,
 }
 
 impl HealthView {
     /// Returns the age at which an unanswered packet is overdue.
     pub(super) fn overdue_after(&self, bulk: bool) -> Duration {
-        let varied = self.srtt + (self.rttvar * 4).max(LEAST_VARIATION) + self.held_back(bulk);
-        // What is usual for control has been held back as long as that is.
-        varied.max(self.usual + (self.held_back(bulk) - self.held_back(false)))
+        self.srtt + (self.rttvar * 4).max(LEAST_VARIATION) + self.held_back(bulk)
     }
 
     /// Returns the age at which an unanswered packet is late.

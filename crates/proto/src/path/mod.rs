@@ -5,8 +5,8 @@
 //! `on_packet_received`; on the way out `take_…` for what the path itself wants to say,
 //! [`Path::bulk_budget`] for what the application may, `next_packet_number`, `on_packet_sent`.
 //! Whatever that ends — packets delivered or lost, a change of state — comes back as an
-//! [`Outcome`]. Nothing here knows what control messages are, or any other path. The rules are
-//! those of [specs/paths.md §1].
+//! [`Outcome`]. It knows no other path: `paths.rs` sees them together. It tells control from bulk,
+//! and not one message from another. The rules are those of [specs/paths.md §1].
 
 mod address;
 mod answers;
@@ -21,6 +21,7 @@ mod driven;
 mod health;
 mod inbound;
 mod incoming;
+mod jitter;
 mod link;
 mod marks;
 mod mtu;
@@ -290,7 +291,6 @@ impl Path {
 
     /// Notes that a datagram goes in pieces.
     pub(crate) fn on_cut(&mut self) {
-        self.mtu.on_cut();
         self.counters.datagrams_cut += 1;
     }
 
@@ -340,7 +340,6 @@ impl Path {
             ack_delay: MAX_ACK_DELAY.max(patience),
             control_ack_delay: patience,
             burst: self.health.bursts.usual(now),
-            usual: self.usual_answer(srtt),
         }
     }
 

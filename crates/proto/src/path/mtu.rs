@@ -13,33 +13,15 @@ use units::{Duration, Instant};
 use super::HARDLY_CHANCE;
 use crate::limits::{LEAST_DATAGRAM, MAX_DATAGRAM, MIN_DATAGRAM};
 
-/// UDP payloads that common links and tunnels leave: links of 576, 800, 1,000, 1,128 and 1,228
-/// bytes, of 1,280 over IPv6 and IPv4, and from there on encapsulations of Ethernet; the last is
-/// plain IPv4 Ethernet, the one before plain IPv6.
-const SIZES: [usize; 13] = [
-    LEAST_DATAGRAM,
-    772,
-    972,
-    1_100,
-    MIN_DATAGRAM,
-    1_232,
-    1_252,
-    1_280,
-    1_352,
-    1_392,
-    1_420,
-    1_452,
-    MAX_DATAGRAM,
-];
+/// UDP payloads that are tried: what the least of links leave, those of 1,000 bytes, of 1,280 over
+/// IPv6, most tunnels over Ethernet, and Ethernet itself.
+const SIZES: [usize; 5] = [LEAST_DATAGRAM, 972, MIN_DATAGRAM, 1_392, MAX_DATAGRAM];
 /// What a path does says something of it once it has lasted for this long: that it is alive, before
 /// a probe takes 370 ms of its time at 32 kbit/s; and that it loses large packets alone, as a full
 /// queue that counts bytes does as well, but not for as long.
 const LASTING: Duration = Duration::from_secs(1);
 /// Time to the next search after one that ended below the largest size.
 const SEARCH_AGAIN: Duration = Duration::from_secs(300);
-/// The same where datagrams go in pieces; twice as long after each further search, up to the time
-/// above.
-const SEARCH_SOON: Duration = Duration::from_secs(10);
 /// Large packets lost in a row, with none arriving, that make a black hole.
 const BLACK_HOLE: u32 = 12;
 
@@ -58,9 +40,6 @@ pub(super) struct MtuDiscovery {
     largest_tried: bool,
     in_flight: bool,
     search_at: Instant,
-    /// When the last search ended, and how long after it there is another where that is needed.
-    ended_at: Instant,
-    again: Duration,
     settled_at: Instant,
     hole: Hole,
     /// A search has ended below what the interface says.
@@ -89,8 +68,6 @@ impl MtuDiscovery {
             largest_tried: false,
             in_flight: false,
             search_at: now,
-            ended_at: now,
-            again: SEARCH_SOON,
             settled_at: now,
             hole: Hole::none(now),
             has_failed: false,
@@ -106,18 +83,13 @@ impl MtuDiscovery {
         self.limit = limit;
         (self.current, self.proven) = (self.current.min(limit), self.proven.min(limit));
         (self.too_large, self.failures, self.largest_tried) = (MAX_DATAGRAM + 1, 0, false);
-        (self.search_at, self.again) = (now, SEARCH_SOON);
+        self.search_at = now;
     }
 
     /// Notes that the path is new or has come back: it has more urgent things to carry, and
     /// meanwhile shows whether it is too thin for probes.
     pub(super) fn on_alive(&mut self, now: Instant) {
         self.settled_at = now + LASTING;
-    }
-
-    /// Notes that a datagram was cut, since it was longer than the path is known to carry.
-    pub(super) fn on_cut(&mut self) {
-        self.search_at = self.search_at.min(self.ended_at + self.again);
     }
 
     /// Returns the largest datagram that may be sent whole.
@@ -211,21 +183,14 @@ impl MtuDiscovery {
         } else if small_arrived && lasts {
             let limit = self.limit;
             // It may have been chance.
-            *self = Self { limit, ..Self::new(now + SEARCH_SOON * 2) };
+            *self = Self { limit, ..Self::new(now + SEARCH_AGAIN) };
             self.current = self.current.min(limit);
         }
     }
 
-    /// Forgets a probe whose fate will never be known. Packets of data of these sizes were given up
-    /// because the path has fallen silent: if they are why, small ones arrive again before they do.
-    pub(super) fn on_silence(&mut self, now: Instant, lost: impl Iterator<Item = usize>) {
+    /// Forgets a probe whose fate will never be known: the path has fallen silent.
+    pub(super) fn on_silence(&mut self) {
         self.in_flight = false;
-        if self.hole.bytes <= self.proven {
-            self.hole = Hole::none(now);
-        }
-        for bytes in lost.filter(|bytes| *bytes > self.proven) {
-            self.hole.add(now, bytes);
-        }
     }
 
     /// Gives up sizes that nothing has proven, where such packets vanish and smaller ones arrive.
@@ -264,10 +229,7 @@ impl MtuDiscovery {
             return;
         }
         self.too_large = MAX_DATAGRAM + 1;
-        (self.search_at, self.ended_at) = (now + SEARCH_AGAIN, now);
-        if self.has_failed {
-            self.again = (self.again * 2).min(SEARCH_AGAIN);
-        }
+        self.search_at = now + SEARCH_AGAIN;
         self.has_failed = true;
     }
 }
@@ -364,32 +326,15 @@ mod tests {
         mtu.on_lost(Instant::ZERO, 700);
         assert_eq!((mtu.current(), mtu.probe(Instant::ZERO)), (548, Some(1_472)));
         assert_eq!(search(&mut mtu, Instant::ZERO, 972).0, 972);
-        // All that is under way is too long: that looks like silence, until a probe is answered.
-        let mut mtu = MtuDiscovery::new(Instant::ZERO);
-        mtu.on_silence(Instant::ZERO, [1_200; 3].into_iter());
-        assert_eq!(mtu.current(), 1_200);
-        mtu.on_acked(Instant::ZERO, 40);
-        assert_eq!(mtu.current(), 548);
-        search(&mut mtu, Instant::ZERO, 972);
-        mtu.on_silence(Instant::ZERO, [972; 30].into_iter());
-        mtu.on_acked(Instant::ZERO, 40);
-        assert_eq!(mtu.current(), 972, "that is silence");
     }
 
     #[test]
-    fn a_search_in_vain_is_repeated_soon_where_datagrams_are_cut() {
-        let (mut mtu, mut now) = (MtuDiscovery::new(Instant::ZERO), Instant::ZERO);
-        let mut waits = Vec::new();
-        for _ in 0..7 {
-            assert_eq!(search(&mut mtu, now, 1_252).0, 1_252);
-            assert_eq!(mtu.timeout(), Some(now + SEARCH_AGAIN), "nothing is too long for it");
-            mtu.on_cut();
-            let next = mtu.timeout().expect("another search");
-            waits.push(next.since(now).as_secs());
-            now = next;
-        }
-        assert_eq!(waits, [10, 20, 40, 80, 160, 300, 300]);
-        assert_eq!(search(&mut mtu, now, 1_472).0, 1_472);
+    fn a_search_in_vain_is_repeated() {
+        let mut mtu = MtuDiscovery::new(Instant::ZERO);
+        assert_eq!(search(&mut mtu, Instant::ZERO, 1_300).0, 1_200);
+        let again = Instant::ZERO + SEARCH_AGAIN;
+        assert_eq!((mtu.timeout(), mtu.has_failed()), (Some(again), true));
+        assert_eq!(search(&mut mtu, again, 1_472).0, 1_472);
         assert_eq!(mtu.timeout(), None);
     }
 
@@ -408,7 +353,7 @@ mod tests {
         let now = Instant::from_millis(1_000);
         mtu.on_lost(now, 1_472);
         assert_eq!((mtu.current(), mtu.probe(now)), (1_200, None));
-        assert_eq!(mtu.probe(now + SEARCH_SOON * 2), Some(1_472));
+        assert_eq!(mtu.probe(now + SEARCH_AGAIN), Some(1_472));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What an operator says of a path: what its bytes cost, whether it is kept in reserve, and what it
 //! may carry [specs/paths.md §8].
 //!
-//! The initiator's configuration says so, and the responder is told: both directions are paid at
-//! one modem. What follows for the paths together is `service.rs`.
+//! The initiator's configuration says so. The responder is told, because the initiator's modem pays
+//! for both directions. What follows for the paths together is `service.rs`.
 
 use crate::limits;
 use crate::select::Tier;

@@ -1,4 +1,5 @@
-//! The paths of a session seen together: what one of them cannot say alone.
+//! The paths of a session seen together: what one of them cannot say alone, such as which of them a
+//! message is left to where one is thin ([`Paths::control_room`]).
 //!
 //! A session asks each path much more often than it changes it, and mostly at one moment. What is
 //! derived from a path is kept until somebody takes hold of the path to change it.

@@ -7,18 +7,19 @@
 //! may be thin.
 //!
 //! ```text
-//! silent since = when so many answers were missing that neither chance, nor the bursts of this
-//!                path, nor what stands before a hop of known rate explains it until something is
-//!                answered that was sent since then
-//! careful      ⇔ silent for no more than 400 ms beyond the longest stall that is usual here, or
-//!                something has come in since, in the last 2.5 s: what is dead or stands still
-//!                brings nothing; and most of what may stand before the hop is control
-//! next at      = last sent + min(last sent − silent since, twice the distance at which datagrams
-//!                came in last)
+//! silent  from  so many answers missing that neither chance, nor the bursts of this path, nor what
+//!               stands before a hop of known rate explains it
+//!         until something is answered that was sent after that
+//! since         = when it fell silent + the stall that is usual here
+//! careful  from since, for 400 ms, and for as long after as something that was sent since then has
+//!               come in within 2.5 s: what is dead or stands still brings nothing. Only while most
+//!               of what is unanswered is control
+//! next at       = last sent + min(last sent − since, twice the distance at which datagrams came in
+//!               last)
 //! ```
 //! That is hardly slower than what is sent anyway, until something comes in slowly; then it is half
-//! of what comes. Waits that grow with the silence itself were tried: on recorded mobile links,
-//! which stall and then release what they hold, they cost more than they saved.
+//! of what comes. Waits that only grow, with nothing to cap them, were tried: on recorded mobile
+//! links, which stall and then release what they hold, they cost more than they saved.
 
 use units::{Duration, Instant};
 

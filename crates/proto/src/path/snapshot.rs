@@ -52,7 +52,6 @@ pub(crate) struct PathSnapshot {
     pub(crate) serves: Carries,
 }
 
-/// What a path is good for, from much to little.
 impl PathSnapshot {
     /// Tells whether to send symbols here that other paths carry or repair: on a path that works,
     /// and on one that fell silent so recently that it may only be a burst. A symbol that is lost

@@ -116,7 +116,7 @@ fn a_delay_that_has_jumped_is_no_queue_and_a_slower_hop_has_one() {
             // Four datagrams, a millisecond apart, every 20 ms.
             hop.send(Instant::from_millis(1_000 + n / 4 * 20 + n % 4), 1_200, delay);
         }
-        hop.bottleneck.is_empty()
+        hop.bottleneck.is_empty(Duration::ZERO)
     };
     assert!(is_empty(10_000, 40));
     assert!(!is_empty(1_800, 0));

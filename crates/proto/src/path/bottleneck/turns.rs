@@ -1,4 +1,5 @@
-//! What a hop has become: thin, faster than was thought, or the end of a longer way.
+//! Finds out that a hop has become thin, or is faster than was thought, or that only the way to it
+//! has become longer.
 
 use units::{Duration, Rate};
 
