@@ -387,7 +387,6 @@ mod tests {
             ack_delay: Duration::from_millis(10),
             control_ack_delay: Duration::ZERO,
             burst: Duration::ZERO,
-            usual: Duration::ZERO,
         }
     }
 

@@ -140,7 +140,7 @@ impl Path {
     fn give_up_before(&mut self, before: Instant, now: Instant, outcome: &mut Outcome) {
         let lost = self.sent.give_up_before(before);
         let data = || lost.iter().filter(|packet| packet.counts);
-        self.mtu.on_silence();
+        self.mtu.on_silence(now, data().map(|packet| packet.bytes.into()));
         for packet in data() {
             self.marks.on_lost(now, packet);
         }
