@@ -109,12 +109,16 @@ pub(super) struct HealthView {
     pub(super) control_ack_delay: Duration,
     /// The silent run that the path has come back from lately.
     pub(super) burst: Duration,
+    /// How long an answer may take by what is usual, where a backup relies on the path.
+    pub(super) usual: Duration,
 }
 
 impl HealthView {
     /// Returns the age at which an unanswered packet is overdue.
     pub(super) fn overdue_after(&self, bulk: bool) -> Duration {
-        self.srtt + (self.rttvar * 4).max(LEAST_VARIATION) + self.held_back(bulk)
+        let varied = self.srtt + (self.rttvar * 4).max(LEAST_VARIATION) + self.held_back(bulk);
+        // What is usual for control has been held back as long as that is.
+        varied.max(self.usual + (self.held_back(bulk) - self.held_back(false)))
     }
 
     /// Returns the age at which an unanswered packet is late.
@@ -387,6 +391,7 @@ mod tests {
             ack_delay: Duration::from_millis(10),
             control_ack_delay: Duration::ZERO,
             burst: Duration::ZERO,
+            usual: Duration::ZERO,
         }
     }
 

@@ -340,6 +340,7 @@ impl Path {
             ack_delay: MAX_ACK_DELAY.max(patience),
             control_ack_delay: patience,
             burst: self.health.bursts.usual(now),
+            usual: self.usual_answer(srtt),
         }
     }
 

@@ -118,6 +118,8 @@ impl Path {
     pub(super) fn alarm_at(&self, now: Instant) -> Option<(Instant, Call)> {
         let is_watched = self.service.is_watched && self.health.state == PathState::Active;
         let view = is_watched.then(|| self.health_view(now))?;
+        // How long a slow hop may hold an answer back is seen in what is usual, once there were
+        // answers.
         let held = self.control_held();
         // A path that was called knows little of its variation, and the next one costs no more than
         // its bytes.
@@ -131,6 +133,11 @@ impl Path {
         let full = self.service.full_since.map(|since| since + view.overdue_after(false));
         let at = [(missing, Call::Silent), (late, Call::Slow), (full, Call::Full)];
         at.into_iter().filter_map(|(at, call)| at.zip(Some(call))).min_by_key(|(at, _)| *at)
+    }
+
+    /// Returns how long an answer may take by what is usual, where a backup relies on it.
+    pub(super) fn usual_answer(&self, srtt: Duration) -> Duration {
+        if self.service.is_watched { self.health.answers.patience(srtt) } else { Duration::ZERO }
     }
 
     /// Returns how long it may carry nothing before it is probed; zero never probes.
