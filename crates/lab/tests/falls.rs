@@ -42,7 +42,7 @@ const KNOWN: [(&str, &[&str], &str); 21] = [
     ("both_1M_200k_60s_1000kB_live-video_loss0.05", &["age"], VIDEO),
     ("alone_3M_10k_5s_64kB_counted-video", &["gap"], DEEP),
     ("first_0.3M_50k_30s_64kB_live-video_loss0.05", &["age"], CHANCE),
-    ("loss85-always", &["gap"], OPENING),
+    ("loss85-always", &["gap", "in_time"], OPENING),
     ("flap", &["in_time"], FLAP),
 ];
 

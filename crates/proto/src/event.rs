@@ -110,8 +110,8 @@ pub enum PathState {
     Validating,
     /// It carries traffic.
     Active,
-    /// It has gone silent: it carries copies of control and probes, and a little bulk while no path is
-    /// active.
+    /// It has gone silent: it carries copies of control and probes, and a little bulk while no path
+    /// is active.
     Suspected,
     /// It was given up by either side.
     Closed,

@@ -24,8 +24,8 @@
 //!
 //! Where several paths live, one of them is free and the others are sanctuaries, with less slack:
 //! there a fall costs control least. The session chooses the free one (`choose_free_path`) by its
-//! median rate of two seconds, or by the present one behind a long queue: chosen otherwise, it would
-//! be the wrong one whenever links fall in turn.
+//! median rate of two seconds, or by the present one behind a long queue: chosen otherwise, it
+//! would be the wrong one whenever links fall in turn.
 //!
 //! The growth is larger on a path that loses much without a queue, because such losses mostly come
 //! in bursts, and after each burst the delivery rate has to recover.

@@ -10,9 +10,8 @@
 //! ```
 //! A queue that fills or drains goes one way for many packets: what goes up and comes straight back
 //! is none. Of delays that do not depend on each other `back` has the mean that RFC 3550 takes, the
-//! difference of neighbours. What one datagram waits for another, of ours or of the other
-//! direction's acknowledgements, comes straight back too, and is a queue all the same: on a thin hop
-//! that is most of it, so it is taken off.
+//! difference of neighbours. What one datagram waits for another comes straight back too, and
+//! is a queue all the same: on a thin hop that is most of it, so it is taken off.
 
 use units::{Duration, Instant, Rate};
 
