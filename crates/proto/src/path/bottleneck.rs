@@ -19,7 +19,8 @@
 //! become longer, and the base with it.
 //!
 //! Delay that varies looks like a queue as well. The measured rate is then what we send, and a
-//! bound that rests on it would lower it for ever: `passage.rs` tells the two cases apart for bulk.
+//! bound that rests on it would lower it for ever: for bulk `jitter.rs` says how much of it
+//! comes and goes from packet to packet, and `passage.rs` whether packets come as they were sent.
 //! Control comes at one pace and proves too little for that; but behind a thin hop that is overrun
 //! no message comes as it was sent, and on a path that has become longer nearly all do: so for
 //! control what came as it was sent is counted over a second (`rate_history.rs`).
@@ -115,6 +116,7 @@ pub(super) struct Bottleneck {
     history: RateHistory,
     /// Whether the hop looked busy of late because of jitter alone.
     is_jittery: bool,
+    /// How much the delay varies whatever is sent.
     jitter: Jitter,
     /// The best recent rate, if the hop was busy enough to tell.
     first: Option<Rate>,
@@ -136,6 +138,9 @@ pub(super) struct Bottleneck {
     fast: Option<(i64, Duration)>,
 }
 
+/// When a packet was sent, and its bytes with all headers.
+pub(super) type Sent = (Instant, u64);
+
 /// Successive ACKs between whose packets the hop was never idle.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
@@ -154,7 +159,8 @@ impl Bottleneck {
         if alone.is_some_and(|takes| takes > sample.rtt) {
             self.refute();
         }
-        self.jitter.on_ack(delay, self.rate, &by_sending(sample.acked));
+        let sent = by_sending(sample.acked);
+        self.jitter.on_ack(delay, self.rate, &sent);
         self.look_whether_shorter(delay);
         let (base, base_size) = self.delay.on_sample(now, (delay, size), was_empty);
         let least_rtt = self.rtt.on_sample(now, sample.rtt, was_empty);
@@ -200,7 +206,7 @@ impl Bottleneck {
         let without = sample.rtt.saturating_sub(beyond);
         let known = self.round_trip.unwrap_or((without, without / 2));
         self.round_trip = Some(smoothed(known, without));
-        self.measure_rate(now, sample, base);
+        self.measure_rate(now, sample, &sent, base);
         self.look_back();
     }
 
@@ -209,8 +215,8 @@ impl Bottleneck {
         self.queue
     }
 
-    /// Tells whether there is no queue to speak of: it is short, or what looks like one is delay
-    /// that does not depend on what we send.
+    /// Tells whether there is no queue to speak of: it is hardly longer than `noise`, or what looks
+    /// like one is delay that does not depend on what we send.
     pub(super) fn is_empty(&self, noise: Duration) -> bool {
         self.queue < EMPTY + noise || self.passes()
     }
@@ -319,7 +325,7 @@ impl Bottleneck {
         self.best_ever = self.best_ever.max(rate);
     }
 
-    fn measure_rate(&mut self, now: Instant, sample: &Sample<'_>, base: i64) {
+    fn measure_rate(&mut self, now: Instant, sample: &Sample<'_>, sent: &[Sent], base: i64) {
         let received = sample.received_at_us;
         let Some(last) = self.last_received_us.replace(received) else { return };
         let oldest = sample.acked.iter().map(|packet| packet.sent_at).min();
@@ -357,7 +363,7 @@ impl Bottleneck {
             // By a tenth at least: less may be noise.
             Rate::from_bytes_in(*bytes, *busy) > Rate::from_bytes_in(all, gap).mul_f64(1.1)
         };
-        let (bytes, gap) = match self.since_idle(sample, base).filter(is_faster) {
+        let (bytes, gap) = match self.since_idle(sample, sent, base).filter(is_faster) {
             // The hop was idle in between.
             Some((bytes, busy)) => {
                 self.stretch = None;
@@ -386,11 +392,10 @@ impl Bottleneck {
     /// Returns what the hop sent at least, and the time that it had for it at most: the last
     /// packets of those that came, since the first of them reached it. Of all such runs the one
     /// that shows the highest rate: where the hop was idle before a packet, that is its rate.
-    fn since_idle(&self, sample: &Sample<'_>, base: i64) -> Option<(u64, Duration)> {
+    fn since_idle(&self, sample: &Sample<'_>, sent: &[Sent], base: i64) -> Option<(u64, Duration)> {
         let base_size = self.delay.least().map_or(0, |(_, size)| size as u64 + limits::IP_AND_UDP);
-        let packets = by_sending(sample.acked);
         let mut bytes = 0;
-        let runs = packets.iter().rev().filter_map(|(sent_at, size)| {
+        let runs = sent.iter().rev().filter_map(|(sent_at, size)| {
             bytes += size;
             let reached = signed(sent_at.as_micros()) + base;
             let busy = u64::try_from(signed(sample.received_at_us) - reached).ok()?;
@@ -441,10 +446,10 @@ fn came_as_sent(gap: Duration, sent_gap: Duration) -> bool {
     gap.abs_diff(sent_gap) <= GRANULARITY
 }
 
-/// Returns when packets were sent and their bytes with all headers, in the order of sending.
-fn by_sending(packets: &[&SentPacket]) -> SmallVec<[(Instant, u64); 16]> {
-    let sent = packets.iter().map(|packet| (packet.sent_at, whole(packet)));
-    let mut sent: SmallVec<_> = sent.collect();
+/// Returns packets in the order of sending.
+fn by_sending(packets: &[&SentPacket]) -> SmallVec<[Sent; 16]> {
+    let mut sent: SmallVec<_> =
+        packets.iter().map(|packet| (packet.sent_at, whole(packet))).collect();
     sent.sort_unstable();
     sent
 }

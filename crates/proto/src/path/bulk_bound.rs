@@ -2,14 +2,16 @@
 //! control has a fast way when a rate falls [specs/paths.md §6] (rule 8).
 //!
 //! ```text
-//! Of `balanced`; the numbers of `strict` are in `STRICT`.
 //! rtt    = least rtt + what the delay varies by (`jitter.rs`), or the present one where the way
 //!          has become longer (`passage.rs`)
 //! needs  = (1.5 + 3 · loss) · delivery rate · (rtt + 20 ms)    loss: without a queue
-//! drains = rate of the hop · (rtt + 30 or 10 ms)               where it has a queue of 5 ms
+//! drains = rate of the hop · (rtt + 30 or 10 ms)      where its queue exceeds that by 5 ms
 //! falls  = least rate of the hop in 20 s · rtt                 `strict` alone
 //! bound  = min(needs, drains, falls) / (1 − usual loss)        and a few datagrams at least
 //! ```
+//! The numbers are those of `balanced`. `strict` has smaller ones, and takes all that the delay
+//! varies by for a queue.
+//!
 //! When the rate of a hop falls from R to r, what waits before it must drain at r before anything
 //! behind it, control included. What was sent within one round trip before the fall cannot be
 //! called back; all that a sender can do is to have little under way. A window that aims at a queue
@@ -90,10 +92,9 @@ struct Degree {
     sanctuary_slack: Duration,
     /// Datagrams that bulk may always have under way where there is no queue.
     least: u64,
-    /// Whether no more may be under way than the worst recent rate carries.
-    minds_falls: bool,
-    /// Whether delay that varies by itself is taken for a queue all the same.
-    minds_jitter: bool,
+    /// Whether the worst is assumed: no more may be under way than the least recent rate carries,
+    /// and delay that varies by itself counts as a queue.
+    is_wary: bool,
 }
 
 const BALANCED: Degree = Degree {
@@ -102,8 +103,7 @@ const BALANCED: Degree = Degree {
     slack: Duration::from_millis(30),
     sanctuary_slack: Duration::from_millis(10),
     least: 6,
-    minds_falls: false,
-    minds_jitter: false,
+    is_wary: false,
 };
 
 const STRICT: Degree = Degree {
@@ -112,8 +112,7 @@ const STRICT: Degree = Degree {
     slack: EMPTY,
     sanctuary_slack: EMPTY,
     least: 1,
-    minds_falls: true,
-    minds_jitter: true,
+    is_wary: true,
 };
 
 /// What the bound depends on.
@@ -177,7 +176,7 @@ impl Path {
             ProtectControl::Strict => &STRICT,
         };
         let Some(hop) = self.link.hop.rate() else { return u64::MAX };
-        let noise = if degree.minds_jitter { Duration::ZERO } else { self.link.hop.noise() };
+        let noise = if degree.is_wary { Duration::ZERO } else { self.link.hop.noise() };
         let has_queue = !self.link.hop.is_empty(noise);
         // A path that has become longer holds more.
         let rtt = match self.link.hop.passes() {
@@ -191,7 +190,7 @@ impl Path {
             &View {
                 delivered: self.link.delivery_rate,
                 hop: has_queue.then_some(hop),
-                low: match degree.minds_falls {
+                low: match degree.is_wary {
                     true => self.link.hop.least_rate(now, FALL_MEMORY),
                     false => None,
                 },

@@ -15,6 +15,7 @@
 
 use units::{Duration, Instant, Rate};
 
+use super::bottleneck::Sent;
 use crate::limits::{IP_AND_UDP, MAX_DATAGRAM};
 
 /// Follows how much the delay varies.
@@ -24,15 +25,15 @@ pub(super) struct Jitter {
     /// The delay of the newest packet, and its last change, microseconds.
     delay: Option<i64>,
     change: i64,
-    /// How long the hop takes for what was acknowledged, since then.
+    /// How long what was sent until then had to wait for the hop, by its rate.
     queue: Duration,
     queue_at: Instant,
 }
 
 impl Jitter {
     /// Takes the delay of the newest packet acknowledged, microseconds, the rate of the hop, and
-    /// when the acknowledged packets were sent, with their bytes, in the order of sending.
-    pub(super) fn on_ack(&mut self, delay: i64, rate: Option<Rate>, packets: &[(Instant, u64)]) {
+    /// the acknowledged packets, in the order of sending.
+    pub(super) fn on_ack(&mut self, delay: i64, rate: Option<Rate>, packets: &[Sent]) {
         let takes =
             |bytes: u64| rate.map_or(Duration::ZERO, |rate| rate.transmission_time(bytes as usize));
         let before = self.queue;
@@ -95,6 +96,13 @@ mod tests {
         let ramp = |n: i32| f64::from((n % 40 - 20).abs()) * 10.0;
         let noise = noise(RATE, (0..400).map(ramp));
         assert!(noise < 6.0, "{noise}: its turns alone");
+    }
+
+    /// A peer says when it received a packet, and may say anything.
+    #[test]
+    fn absurd_delays_are_forgotten_within_seconds() {
+        let absurd = |n: i32| if n < 100 && n % 2 == 0 { 9e12 } else { 30.0 };
+        assert!(noise(RATE, (0..1_000).map(absurd)) < 1.0);
     }
 
     #[test]

@@ -11,9 +11,9 @@
 //!               stands before a hop of known rate explains it
 //!         until something is answered that was sent after that
 //! since         = when it fell silent + the stall that is usual here
-//! careful  from since, for 400 ms, and for as long after as something that was sent since then has
-//!               come in within 2.5 s: what is dead or stands still brings nothing. Only while most
-//!               of what is unanswered is control
+//! careful  from since, for 400 ms, and after that while something has come in since, in the last
+//!               2.5 s: what is dead or stands still brings nothing. Only while most of what is
+//!               unanswered is control
 //! next at       = last sent + min(last sent − since, twice the distance at which datagrams came in
 //!               last)
 //! ```
