@@ -5,13 +5,14 @@
 //!
 //! ```text
 //! marked lost    = marked packets lost in a row                      none since one was acknowledged
-//! plain arrived  = others acknowledged since the first of those      0 where a marked one was acknowledged
+//! plain arrived  = others acknowledged, sent since the first of those
+//! plain lost     = others lost, sent since the first of those        all 0 where a marked one was acknowledged
 //! in doubt       ⇔ marked lost ≥ 3: every other datagram with control goes unmarked
-//! dropped        ⇔ marked lost ≥ 8 and plain arrived ≥ 4             until a marked probe is acknowledged; one a minute
+//! dropped        ⇔ marked lost ≥ 8, plain arrived ≥ 4 and > plain lost   until a marked probe is acknowledged; one a minute
 //! ```
 //! In doubt both kinds meet the same bursts, so losses alone make no path drop marks: at 30 % loss
 //! eight in a row while four others arrive come once in some ten thousand packets, and cost a place
-//! in a queue for a minute. The marks themselves are the driver's; here it is only said which
+//! in a queue for a minute. Nor does an outage, which takes plain packets as well. The marks themselves are the driver's; here it is only said which
 //! datagrams deserve one.
 
 use units::{Duration, Instant};
@@ -32,6 +33,8 @@ pub(super) struct Marks {
     lost: u32,
     /// Others acknowledged that were sent since the first of those.
     plain: u32,
+    /// Others lost that were sent since then.
+    plain_lost: u32,
     /// When the first of those was sent.
     since: Option<Instant>,
     /// When the next marked probe leaves, of a path that drops marks.
@@ -72,7 +75,7 @@ impl Marks {
     pub(super) fn on_acked(&mut self, now: Instant, packet: &SentPacket) {
         if packet.marked {
             *self = Self::default();
-        } else if packet.ack_eliciting && self.since.is_some_and(|since| packet.sent_at >= since) {
+        } else if self.may_tell(packet) {
             self.plain += 1;
             self.judge(now);
         }
@@ -84,11 +87,19 @@ impl Marks {
             self.since = Some(self.since.map_or(packet.sent_at, |since| since.min(packet.sent_at)));
             self.lost += 1;
             self.judge(now);
+        } else if !packet.marked && self.may_tell(packet) {
+            self.plain_lost += 1;
         }
     }
 
+    /// Tells whether a plain packet was sent while marked ones were missing.
+    fn may_tell(&self, packet: &SentPacket) -> bool {
+        packet.ack_eliciting && self.since.is_some_and(|since| packet.sent_at >= since)
+    }
+
     fn judge(&mut self, now: Instant) {
-        if !self.are_dropped() && self.lost >= DROPPED && self.plain >= DROPPED / 2 {
+        let plain_arrive = self.plain >= DROPPED / 2 && self.plain > self.plain_lost;
+        if !self.are_dropped() && self.lost >= DROPPED && plain_arrive {
             self.on_probe_sent(now);
         }
     }
@@ -135,6 +146,19 @@ mod tests {
         assert!(marks.are_dropped() && !marks.probe_is_due(at(63_000)));
         marks.on_acked(at(130_000), &packet(121_000, true));
         assert!(!marks.are_dropped() && marks.marks_next());
+    }
+
+    #[test]
+    fn an_outage_that_ends_says_nothing_about_marks() {
+        let (mut marks, at) = (Marks::default(), Instant::from_millis);
+        for sent in 0..40 {
+            let is_marked = marks.marks_next();
+            marks.on_lost(at(500), &packet(sent, is_marked));
+        }
+        (40..50).for_each(|sent| marks.on_acked(at(600), &packet(sent, false)));
+        assert!(!marks.are_dropped());
+        marks.on_acked(at(600), &packet(50, true));
+        assert_eq!((marks.lost, marks.plain, marks.plain_lost), (0, 0, 0));
     }
 
     #[test]
