@@ -7,6 +7,8 @@
 //!   free at = when the newest packet known to have left the hop left it; then each one since, at
 //!             the hop's rate
 //!   fresh   = rate · (now + 30 ms − free at)            nothing of it is under way
+//!             nothing while rate · (least round trip + 200 ms) of control is in flight, of a hop
+//!             that did not fall
 //!   newest  = of what a newer one will replace: fresh, or nothing until
 //!             free at − 20 ms + (queue of that packet − 30 ms, if positive)
 //!   repeat  = of what is under way elsewhere: fresh; nothing below 100 kbit/s (sooner where the
@@ -24,9 +26,12 @@
 //!
 //! A thin hop is followed by what was sent and is not known to have left it, of whatever kind and
 //! whatever was made of it since: a suspicion, a revival or an inherited round-trip time empty no
-//! queue. A window of bytes in flight would not do. It counts a queue in the other direction as
-//! time to fill; where both directions share the air, or have fallen together, each end fills it so
-//! for the other. What a newer message will replace waits longest, for it costs nothing.
+//! queue. A window of bytes in flight alone would not do. It counts a queue in the other direction
+//! as time to fill; where both directions share the air, or have fallen together, each end fills it
+//! so for the other. What a newer message will replace waits longest, for it costs nothing.
+//!
+//! The rate of a thin hop that becomes thinner is known a round trip later, and that has become as
+//! long as what both directions hold. Until then a window over the least round trip bounds it.
 //!
 //! A rate is believed until something shows that it is wrong: a busy hop shows another, a datagram
 //! takes less than half of what it should, the least delay of a hop that was fast once falls by
@@ -40,8 +45,8 @@
 
 use units::{Duration, Instant, Rate};
 
-use super::Path;
 use super::bottleneck::DEEP;
+use super::{Path, THIN_QUEUE};
 use crate::event::PathState;
 use crate::limits;
 use crate::recovery::{RIDE, SentPacket};
@@ -168,12 +173,24 @@ impl Path {
         if self.sent.unheard().next().is_none() {
             return room(usize::MAX);
         }
+        if self.has_enough_under_way(rate) {
+            return room(0);
+        }
         // Behind bulk control keeps its place: more of that follows.
         let left = (now + SLACK + self.bulk_before(rate)).since(free_at);
         let fresh = if left.is_zero() { 0 } else { rate.bytes_in(left).max(LEAST_WINDOW) as usize };
         let repeat = if self.may_be_slow(now) { 0 } else { fresh };
         let newest = if self.newest_ready_at(now).is_some() { 0 } else { fresh };
         CopyRoom { newest, repeat, ..room(fresh) }
+    }
+
+    /// Tells whether more control is in flight than a hop of that rate leaves open, where nothing
+    /// has shown yet that it is slower.
+    fn has_enough_under_way(&self, rate: Rate) -> bool {
+        let hop = &self.link.hop;
+        let open = hop.least_rtt().unwrap_or(hop.round_trip()) + self.control_held() + THIN_QUEUE;
+        let window = rate.bytes_in(open).max(LEAST_WINDOW);
+        !hop.fell() && self.sent.control_in_flight() >= window
     }
 
     /// Tells whether so much stands before a thin hop that bulk has to wait, as control does.

@@ -6,14 +6,16 @@
 //! ```text
 //! marked lost    = marked packets lost in a row                      none since one was acknowledged
 //! plain arrived  = others acknowledged, sent since the first of those
-//! plain lost     = others lost, sent since the first of those        all 0 where a marked one was acknowledged
+//! plain lost     = others lost, sent since the first of those
+//!                  all three 0 where a marked one was acknowledged
 //! in doubt       ⇔ marked lost ≥ 3: every other datagram with control goes unmarked
-//! dropped        ⇔ marked lost ≥ 8, plain arrived ≥ 4 and > plain lost   until a marked probe is acknowledged; one a minute
+//! dropped        ⇔ marked lost ≥ 8, plain arrived ≥ 4 and > plain lost; until a marked probe, one a
+//!                  minute, is acknowledged
 //! ```
 //! In doubt both kinds meet the same bursts, so losses alone make no path drop marks: at 30 % loss
 //! eight in a row while four others arrive come once in some ten thousand packets, and cost a place
-//! in a queue for a minute. Nor does an outage, which takes plain packets as well. The marks themselves are the driver's; here it is only said which
-//! datagrams deserve one.
+//! in a queue for a minute. Nor does an outage, which takes plain packets as well. The marks
+//! themselves are the driver's; here it is only said which datagrams deserve one.
 
 use units::{Duration, Instant};
 
