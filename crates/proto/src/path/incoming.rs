@@ -61,13 +61,6 @@ impl Incoming {
         self.last_at.is_some_and(|at| at > since && now.since(at) <= DEAD)
     }
 
-    /// Returns how far apart datagrams come in, as far as that may show a thin link: at least for
-    /// how long none has come.
-    pub(super) fn distance_at(&self, at: Instant) -> Duration {
-        let quiet = self.last_at.map_or(Duration::ZERO, |last| at.since(last));
-        self.distance.max(quiet.min(SLOW))
-    }
-
     /// Tells whether datagrams of the peer come in, but as slowly as on a thin link.
     pub(super) fn comes_slowly(&self) -> bool {
         self.distance >= SLOW
