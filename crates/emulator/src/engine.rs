@@ -27,7 +27,7 @@ use sys::wall_clock::WallClock;
 use units::{Duration, Instant};
 
 use crate::audit::{Lateness, Losses, Measurements, ProcessorUse, lateness_histogram, record};
-use crate::frame::{ETHERNET_HEADER, is_modelled};
+use crate::frame::{ETHERNET_HEADER, is_modelled, protocol_of};
 use crate::network::Port;
 use crate::pending::Pending;
 use crate::queue_delay::QueueDelays;
@@ -433,7 +433,8 @@ impl Intake<'_> {
         let entry = port.entry();
         let scenario_time = Instant::ZERO + at.since(self.origin);
         let length = frame.len() - ETHERNET_HEADER;
-        for arrival in self.net.handle_packet(scenario_time, entry, length) {
+        let protocol = protocol_of(frame);
+        for arrival in self.net.handle_packet_of(protocol, scenario_time, entry, length) {
             if let Some(log) = &mut self.log {
                 log.record(&self.net.record(scenario_time, entry, length, &arrival));
             }

@@ -4,6 +4,7 @@
 //! Of the packet inside only what kind of talk it is: `proto` and the lab's workloads look further.
 
 use ip::{ICMP6, Packet};
+use netem::Protocol;
 
 /// Bytes of an Ethernet header: two addresses and the type.
 pub(crate) const ETHERNET_HEADER: usize = 14;
@@ -22,6 +23,17 @@ pub(crate) fn is_modelled(frame: &[u8]) -> bool {
         TYPE_IPV4 => true,
         TYPE_IPV6 => !is_neighbour_talk(&frame[ETHERNET_HEADER..]),
         _ => false,
+    }
+}
+
+/// Returns the protocol of the packet inside, where a link may block it. Of fragments the first
+/// alone shows it, and nothing is put together from the others.
+pub(crate) fn protocol_of(frame: &[u8]) -> Option<Protocol> {
+    let packet = Packet::read_padded(frame.get(ETHERNET_HEADER..)?)?;
+    match packet.transport()?.protocol {
+        ip::UDP => Some(Protocol::Udp),
+        ip::TCP => Some(Protocol::Tcp),
+        _ => None,
     }
 }
 
@@ -58,6 +70,14 @@ mod tests {
         assert!(!is_modelled(&frame(TYPE_IPV6, &[(6, 58), (40, 135)])), "neighbour solicitation");
         assert!(!is_modelled(&frame(TYPE_IPV6, &[(6, 0), (40, 58), (48, 143)])), "listener report");
         assert!(!is_modelled(&[0; 13]), "too short");
+    }
+
+    #[test]
+    fn a_frame_shows_what_a_filter_looks_at() {
+        assert_eq!(protocol_of(&frame(TYPE_IPV6, &[(6, 17)])), Some(Protocol::Udp));
+        assert_eq!(protocol_of(&frame(TYPE_IPV6, &[(6, 6)])), Some(Protocol::Tcp));
+        assert_eq!(protocol_of(&frame(TYPE_IPV6, &[(6, 58)])), None);
+        assert_eq!(protocol_of(&[0; 13]), None);
         assert!(is_modelled(&frame(TYPE_IPV6, &[])[..14]), "an empty IPv6 packet is traffic");
     }
 }

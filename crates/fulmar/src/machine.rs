@@ -18,8 +18,8 @@ use sys::interfaces::{self, Interface};
 use sys::serial::{FlowControl, Serial};
 
 use crate::config::{
-    Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, Peer, RUN_DIRECTORY,
-    RelayFile, Remote,
+    Carrier, Config, EndpointConfig, EndpointKind, HopConfig, Line, Listen, PathConfig, Peer,
+    RUN_DIRECTORY, RelayFile, Remote,
 };
 use crate::endpoints::way_trouble;
 use crate::events::socket_beside;
@@ -142,7 +142,10 @@ fn interface_warnings(config: &Config, interfaces: &[Interface]) -> Vec<String> 
     let mut found = here(config, interfaces, &seekers).into_iter();
     for listen in &config.listens {
         let lacks = listen.interface.as_ref().and_then(|_| found.next()?.err());
-        let lacks = lacks.or_else(|| bind_trouble(UdpSocket::bind(listen.address), listen.address));
+        let lacks = lacks.or_else(|| match listen.carrier {
+            Carrier::Udp => bind_trouble(UdpSocket::bind(listen.address), listen.address),
+            Carrier::Tcp => bind_trouble(TcpListener::bind(listen.address), listen.address),
+        });
         let alone = listen.address.ip().is_loopback().then(|| {
             format!(
                 "{} is for programs of this computer alone: no drone reaches it",
@@ -203,6 +206,9 @@ fn answers(config: &Config, interfaces: &[Interface]) -> Vec<String> {
         let Some(interface) = interface.filter(|at| way_troubles(path, at).is_empty()) else {
             continue;
         };
+        if path.carrier != Carrier::Udp {
+            continue;
+        }
         let addresses = path.remotes.iter().filter_map(|remote| match remote {
             Remote::Address(address) => Some(*address),
             Remote::Name(..) => None,
@@ -252,7 +258,9 @@ fn found_paths<'c>(
     config: &'c Config,
     interfaces: &[Interface],
 ) -> Vec<(&'c PathConfig, Result<Found, String>)> {
-    let paths: Vec<_> = config.paths.iter().filter(|path| path.relay.is_none()).collect();
+    // What shares another one's interface is told of there.
+    let is_own = |path: &&PathConfig| path.relay.is_none() && path.beside.is_none();
+    let paths: Vec<_> = config.paths.iter().filter(is_own).collect();
     let seeker = |path: &&'c PathConfig| Seeker {
         wanted: path.interface.as_str(),
         families: path.families(),

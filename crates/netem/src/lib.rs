@@ -24,7 +24,7 @@ mod world;
 pub use clock::{CLOCK_ORIGIN, ClockModel, ClockStep, HostClock};
 pub use link::{
     CsvLoss, Delay, Delivery, DropCause, Duplication, GilbertElliott, Jitter, JitterShape, Link,
-    LinkModel, LinkRate, LinkStats, LossModel, MatrixRow, Outage, OutageMode, QueueLimit,
+    LinkModel, LinkRate, LinkStats, LossModel, MatrixRow, Outage, OutageMode, Protocol, QueueLimit,
     Reordering, SMALL_BYTES, SlotClock, SlotLoss, StateChange, Verdict,
 };
 pub use medium::MediumModel;

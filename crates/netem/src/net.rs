@@ -8,7 +8,8 @@
 //! ```
 
 use crate::link::{
-    Air, Calendar, Channel, LinkModel, LinkStats, Outage, Region, Sender, StateChange, Verdict,
+    Air, Calendar, Channel, DropCause, LinkModel, LinkStats, Outage, Protocol, Region, Sender,
+    StateChange, Verdict,
 };
 use crate::medium::Medium;
 use crate::scenario::{Direction, Radio, Scenario};
@@ -61,6 +62,8 @@ struct Way {
     from: usize,
     sender: Sender,
     medium: Option<usize>,
+    /// What does not get as far as the transmitter.
+    blocks: Vec<Protocol>,
     ears: Vec<Ear>,
 }
 
@@ -144,7 +147,7 @@ impl Net {
     }
 
     /// Decides the fate of a packet of `len` bytes (IP header included) that enters at `at`, for
-    /// each host that may receive it.
+    /// each host that may receive it. It is of no protocol that a link may block.
     ///
     /// Packets must come in the order of their entry. What enters a broadcast at a receiver's end
     /// reaches nobody.
@@ -157,11 +160,29 @@ impl Net {
         entry: LinkEnd,
         len: usize,
     ) -> SmallVec<[Arrival; 1]> {
+        self.handle_packet_of(None, at, entry, len)
+    }
+
+    /// Does the same for a packet of a protocol.
+    ///
+    /// # Panics
+    /// When the scenario has no such link.
+    pub fn handle_packet_of(
+        &mut self,
+        protocol: Option<Protocol>,
+        at: Instant,
+        entry: LinkEnd,
+        len: usize,
+    ) -> SmallVec<[Arrival; 1]> {
         self.packets += 1;
         let Some(index) = self.way(entry) else { return SmallVec::new() };
         let way = &mut self.ways[index];
         let medium = way.medium.map(|medium| &mut self.media[medium]);
-        let admitted = way.sender.admit(at, len, medium);
+        let is_blocked = protocol.is_some_and(|protocol| way.blocks.contains(&protocol));
+        let admitted = match is_blocked {
+            true => Err(DropCause::Blocked),
+            false => way.sender.admit(at, len, medium),
+        };
         let waited = admitted.map_or(Duration::ZERO, |transmission| transmission.start.since(at));
         let mut arrivals = SmallVec::with_capacity(way.ears.len());
         for ear in &mut way.ears {
@@ -296,7 +317,8 @@ impl Builder<'_> {
     fn way(&self, name: &str, from: usize, model: &LinkModel, ears: Vec<Ear>) -> Way {
         let holds = Calendar::of_holds(&self.outages(model));
         let medium = model.medium.as_ref().map(|medium| self.medium(medium, model));
-        Way { name: name.to_owned(), from, sender: Sender::new(model, holds), medium, ears }
+        let (name, blocks) = (name.to_owned(), model.blocks.clone());
+        Way { name, from, sender: Sender::new(model, holds), medium, blocks, ears }
     }
 
     /// One way for each host of a radio, which all others hear.

@@ -1,7 +1,8 @@
 //! What links share: media, receivers of one transmission, groups; and the log of verdicts.
 
 use fulmar_netem::{
-    Arrival, Direction, DropCause, Duration, Instant, LinkEnd, Net, Scenario, VERDICT_LOG_HEADER,
+    Arrival, Direction, DropCause, Duration, Instant, LinkEnd, Net, Protocol, Scenario,
+    VERDICT_LOG_HEADER,
 };
 use std::fmt::Write as _;
 
@@ -233,4 +234,35 @@ to_good = 0.4
     }
     let checked_in = include_str!("snapshots/verdicts.csv");
     assert!(log == checked_in, "tests/snapshots/verdicts.csv would be:\n{log}");
+}
+
+#[test]
+fn a_link_blocks_a_protocol_by_the_direction_and_says_so_and_nothing_else_is_changed() {
+    let text = r#"
+[[link]]
+name = "hotel"
+between = ["a", "b"]
+rate_mbps = 12
+[link.from_a]
+blocks = ["udp"]
+"#;
+    let scenario = Scenario::from_toml(text, "net.toml").unwrap();
+    assert_eq!(Scenario::from_toml(&scenario.to_toml(), "again.toml").unwrap(), scenario);
+    let mut net = Net::new(&scenario, 1);
+    let mut send = |protocol, direction| {
+        let entry = LinkEnd { link: 0, direction };
+        let arrivals = net.handle_packet_of(protocol, Instant::ZERO, entry, 1_500);
+        arrivals[0].verdict.dropped
+    };
+    assert_eq!(send(Some(Protocol::Udp), UP), Some(DropCause::Blocked));
+    for (protocol, direction) in
+        [(Some(Protocol::Tcp), UP), (None, UP), (Some(Protocol::Udp), DOWN)]
+    {
+        assert_eq!(send(protocol, direction), None);
+    }
+    let stats = net.stats(LinkEnd { link: 0, direction: UP });
+    assert_eq!((stats.drops(DropCause::Blocked), stats.packets_out), (1, 2));
+    let wrong = text.replace("udp", "icmp");
+    let error = Scenario::from_toml(&wrong, "net.toml").unwrap_err().to_string();
+    assert!(error.contains("net.toml:7: link.hotel.from_a.blocks: \"icmp\" is not"), "{error}");
 }

@@ -10,6 +10,9 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Via {
     /// UDP straight to an address.
     Udp(SocketAddr),
+    /// A connection of TCP, by the address of its other end: its paths differ as specs/paths.md §10
+    /// says.
+    Stream(SocketAddr),
     /// A relayed link, by its gateway here: its paths differ as specs/paths.md §9 says.
     Relay(RelayId),
 }
@@ -23,7 +26,7 @@ impl Via {
     /// IPv6.
     pub(crate) fn is_same(self, other: Self) -> bool {
         match (self, other) {
-            (Self::Udp(one), Self::Udp(other)) => {
+            (Self::Udp(one), Self::Udp(other)) | (Self::Stream(one), Self::Stream(other)) => {
                 one.ip().to_canonical() == other.ip().to_canonical() && one.port() == other.port()
             }
             (one, other) => one == other,
@@ -32,7 +35,10 @@ impl Via {
 
     /// Tells whether datagrams go there over IPv6.
     pub(crate) fn is_ipv6(self) -> bool {
-        matches!(self, Self::Udp(address) if address.ip().to_canonical().is_ipv6())
+        match self {
+            Self::Udp(address) | Self::Stream(address) => address.ip().to_canonical().is_ipv6(),
+            Self::Relay(_) => false,
+        }
     }
 
     /// Tells whether it is a relayed link.
@@ -40,10 +46,16 @@ impl Via {
         matches!(self, Self::Relay(_))
     }
 
-    /// Returns what a cookie is bound to: the same for the same place on the wire.
+    /// Tells whether it is a connection, which keeps order and loses nothing while it lasts.
+    pub(crate) fn is_stream(self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
+    /// Returns what a cookie is bound to: the same for the same place on the wire. A connection and
+    /// datagrams from one address prove the same.
     pub(crate) fn binding(self) -> [u8; 18] {
         let (ip, port) = match self {
-            Self::Udp(address) => {
+            Self::Udp(address) | Self::Stream(address) => {
                 let ip = match address.ip().to_canonical() {
                     IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
                     IpAddr::V6(address) => address.octets(),
@@ -77,7 +89,7 @@ impl From<SocketAddr> for Via {
 impl fmt::Display for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Udp(address) => address.fmt(f),
+            Self::Udp(address) | Self::Stream(address) => address.fmt(f),
             Self::Relay(RelayId(number)) => write!(f, "relay {number}"),
         }
     }
@@ -101,6 +113,15 @@ mod tests {
             assert!(!plain.is_same(other) && plain.binding() != other.binding());
         }
         assert_eq!(plain.to_string(), "192.0.2.1:9");
+    }
+
+    #[test]
+    fn a_connection_is_another_place_than_datagrams_of_the_same_address() {
+        let (plain, stream) = (via("192.0.2.1:9"), Via::Stream("192.0.2.1:9".parse().unwrap()));
+        assert!(stream.is_same(Via::Stream("[::ffff:192.0.2.1]:9".parse().unwrap())));
+        assert!(!stream.is_same(plain) && stream.is_stream() && !plain.is_stream());
+        assert_eq!(stream.binding(), plain.binding(), "both prove the address");
+        assert_eq!(stream.readdressed("192.0.2.7:9".parse().unwrap()), None);
     }
 
     #[test]

@@ -12,10 +12,12 @@ pub mod broadcast;
 pub mod byte_stream;
 pub mod capabilities;
 pub mod clock;
+pub mod connection;
 mod control_messages;
 pub mod device;
 pub mod dumps;
 pub mod entropy;
+pub mod framing;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;

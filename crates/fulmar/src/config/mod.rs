@@ -4,6 +4,7 @@
 //! any mistake is not used at all: a daemon that runs on half of its configuration surprises its
 //! operator.
 
+mod carrier;
 mod endpoints;
 mod filter;
 mod kind;
@@ -32,6 +33,7 @@ use zeroize::Zeroizing;
 
 use crate::interface::Families;
 
+pub(crate) use carrier::{Beside, Carrier};
 pub(crate) use filter::Filters;
 pub(crate) use local::{RUN_DIRECTORY, TUNNEL, no_hosts};
 pub(crate) use peers::is_of_one_host;
@@ -130,6 +132,10 @@ pub(crate) struct PathConfig {
     pub(crate) remotes: Vec<Remote>,
     /// Index into [`Config::relays`], of one over relays; it has no interface of its own.
     pub(crate) relay: Option<usize>,
+    /// What its datagrams travel in.
+    pub(crate) carrier: Carrier,
+    /// The path that it shares its interface with, of one that the file has not named itself.
+    pub(crate) beside: Option<Beside>,
     /// Index into [`Config::peers`].
     pub(crate) peer: usize,
     /// What it costs, and what it is for.
@@ -208,6 +214,7 @@ impl FromStr for Remote {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listen {
     pub(crate) name: String,
+    pub(crate) carrier: Carrier,
     pub(crate) address: SocketAddr,
     pub(crate) interface: Option<String>,
 }

@@ -11,7 +11,7 @@ use toml_keys::Section;
 use zeroize::Zeroizing;
 
 use super::relay::{Gateways, named};
-use super::{Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role, path_use};
+use super::{Carrier, Listen, MAX_SOCKETS, PathConfig, Peer, Remote, Role, carrier, path_use};
 use crate::interface::is_hardware;
 use crate::keys;
 
@@ -155,18 +155,29 @@ pub(super) fn paths(
         if paths.iter().any(|path| path.name == name) {
             section.wrong("name", format!("\"{name}\" names two paths"));
         }
-        let siblings = paths.iter().filter(|path| Some(path.peer) == peer).count();
-        if siblings >= MAX_PATHS {
-            section.wrong("peer", format!("has {MAX_PATHS} paths already: no session has more"));
-        }
         let usage = path_use::read(&section);
-        read.push((section, peer, usage));
+        let carried = carrier::read(&section, |section| self::remotes(section, "fallback"));
         let leads_somewhere = if is_relayed { relay.is_some() } else { !remotes.is_empty() };
-        if let (Some(peer), true) = (peer, leads_somewhere) {
-            paths.push(PathConfig { name, interface, remotes, relay, peer, usage });
+        let (carrier, beside) = (Carrier::Udp, None);
+        let path =
+            |peer| PathConfig { name, interface, remotes, relay, carrier, beside, peer, usage };
+        let path = peer.filter(|_| leads_somewhere).map(path);
+        let new = path.map_or(Vec::new(), |path| carried.paths(path));
+        let siblings = paths.iter().filter(|path| Some(path.peer) == peer).count();
+        if siblings + new.len().max(1) > MAX_PATHS {
+            let what = format!(
+                "has {siblings} paths already, connections too: no session has more than {MAX_PATHS}"
+            );
+            section.wrong("peer", what);
+        } else {
+            paths.extend(new);
         }
+        read.push((section, peer, usage));
     }
     path_use::check(&read, peers, warnings);
+    if paths.len() > MAX_SOCKETS {
+        check_count(root, "path", paths.len());
+    }
     read.into_iter().for_each(|(section, ..)| section.finish());
     paths
 }
@@ -198,6 +209,7 @@ pub(super) fn listens(
         if address.is_some_and(|address| address.port() == 0) {
             section.wrong("address", "needs a port other than 0: drones must know it");
         }
+        let carrier = carrier::of_listen(&section);
         let interface = section.text("interface").map(str::to_owned);
         if let Some(interface) = &interface {
             check_wanted_interface(&section, interface);
@@ -207,15 +219,17 @@ pub(super) fn listens(
             (None, Some(interface), _) => interface.clone(),
             (None, None, address) => address.map_or_else(String::new, |at| at.to_string()),
         };
-        if listens
-            .iter()
-            .any(|listen| Some(listen.address) == address && listen.interface == interface)
-        {
+        let is_same = |listen: &Listen| {
+            Some(listen.address) == address
+                && listen.interface == interface
+                && listen.carrier == carrier
+        };
+        if listens.iter().any(is_same) {
             section.wrong("address", "is listened at twice");
         }
         section.finish();
         if let Some(address) = address {
-            listens.push(Listen { name, address, interface });
+            listens.push(Listen { name, carrier, address, interface });
         }
     }
     listens
@@ -339,7 +353,7 @@ fn interface_of(section: &Section<'_>, is_relayed: bool) -> String {
 
 /// Reads a `[[listen]]` whose drones come over relays.
 fn listen_at_relay(section: Section<'_>, relays: &mut Gateways) {
-    section.exclusive(&["relay", "address", "interface"]);
+    section.exclusive(&["relay", "address", "interface", "carrier"]);
     let _ = (section.has("address"), section.has("interface"), section.text("name"));
     if let Some(relay) = named(&section, relays) {
         if relays.read[relay].listens {

@@ -8,6 +8,7 @@ use sys::clock;
 use sys::poller::Ready;
 
 use super::renewal::Former;
+use super::sockets::InterfaceSocket;
 use super::{Daemon, PeerState};
 use crate::config::EndpointConfig;
 use crate::endpoints::{Passed, Shared, Taken};
@@ -28,6 +29,9 @@ const SETTLING: Duration = Duration::from_secs(3);
 
 impl Daemon {
     pub(super) fn handle_socket(&mut self, now: Instant, slot: usize, event: Ready) {
+        if self.sockets.list.get(&slot).is_some_and(InterfaceSocket::is_of_streams) {
+            return self.accept_streams(now, slot);
+        }
         if event.writable {
             self.handle_room(slot, 0);
         }

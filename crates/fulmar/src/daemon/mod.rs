@@ -27,6 +27,7 @@ mod output;
 mod packet;
 mod paths;
 mod pilot;
+mod places;
 mod recording;
 mod relays;
 mod reload;
@@ -37,6 +38,7 @@ mod rights;
 mod sockets;
 mod standstill;
 mod strays;
+mod streams;
 mod tokens;
 mod tunnel;
 mod twins;
@@ -79,6 +81,7 @@ pub(crate) use sockets::LOOK_EVERY;
 use sockets::{SocketChange, Sockets};
 use standstill::Standstill;
 use strays::Unclaimed;
+use streams::Streams;
 pub(crate) use tokens::Token;
 use tunnel::Tunnel;
 use twins::Twin;
@@ -105,6 +108,7 @@ pub(crate) struct Daemon {
     paths: BTreeMap<usize, DronePath>,
     remotes: Remotes,
     relays: Relays,
+    streams: Streams,
     tunnel: Option<Tunnel>,
     locals: Locals,
     /// Goes before the socket of the status, for whose place directories may have been made.
@@ -228,7 +232,7 @@ impl Daemon {
         let file = self.loader.timeout();
         let own = [Some(self.next_tick), beat, self.next_sign_of_life, sessions, file];
         let locals = self.locals.values().filter_map(LocalEndpoint::timeout);
-        let locals = locals.chain(self.relays.timeout(now));
+        let locals = locals.chain(self.relays.timeout(now)).chain(self.streams.timeout(now));
         let locals = locals.chain(self.recorder.as_ref().map(Recorder::timeout));
         own.into_iter().flatten().chain(locals).min().unwrap_or(self.next_tick)
     }
@@ -237,6 +241,7 @@ impl Daemon {
     /// full, must not keep the loop spinning.
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
         let blocked = self.sockets.list.values().any(|socket| socket.outlets.is_any_blocked());
+        let blocked = blocked || self.streams.is_any_blocked();
         let timeout = self.endpoint.timeout()?;
         Some(if blocked { timeout.max(now + BLOCKED_TURN) } else { timeout })
     }
@@ -245,6 +250,7 @@ impl Daemon {
         match Token::decode(event.token) {
             Token::Socket(slot) => self.handle_socket(now, slot, event),
             Token::Hop(place, part) => self.handle_relay(now, place, part),
+            Token::Stream(place) => self.handle_stream(now, place, event),
             Token::Outlet(slot, place) => self.handle_room(slot, place),
             Token::Tunnel => self.handle_tunnel(now),
             Token::Endpoint(place, part) => self.handle_local(now, place, part, event),
@@ -279,6 +285,7 @@ impl Daemon {
         }
         self.handle_local_timers(now);
         self.handle_relay_timers(now);
+        self.handle_stream_timers(now);
         if self.next_sign_of_life.is_some_and(|due| due <= now) {
             self.notifier.alive();
             self.next_sign_of_life = self.notifier.watchdog().map(|every| now + every);
@@ -325,6 +332,10 @@ impl Daemon {
             self.follow_blocked();
             let Some(socket) = self.sockets.list.get(&slot) else { continue };
             tracing::info!(link = %socket.name, present = states.last(), "link changed");
+            if socket.is_of_streams() {
+                self.close_streams(now, slot);
+                continue;
+            }
             for &present in states {
                 if let Some(path) = self.paths.get(&slot).and_then(|path| path.path) {
                     self.endpoint.set_path_present(now, path.session, path.path, present);

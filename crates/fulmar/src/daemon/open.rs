@@ -21,6 +21,7 @@ use super::relays::Relays;
 use super::remotes::Remotes;
 use super::sockets::{LOOK_EVERY, Sockets};
 use super::standstill::Standstill;
+use super::streams::Streams;
 use super::tokens::Token;
 use super::tunnel::Tunnel;
 use super::{Daemon, PeerState, TICK, places};
@@ -52,21 +53,18 @@ impl Daemon {
         let events = EventServer::new(&config.status)
             .map_err(|error| format!("draw random numbers: {error}"))?;
         let sockets = open_sockets(&config)?;
-        let tunnel = config.tunnel.as_ref();
-        let tunnel = tunnel.map(|tunnel| Tunnel::open(now, tunnel, &config.peers, &poller));
+        let open_tunnel = |tunnel| Tunnel::open(now, tunnel, &config.peers, &poller);
+        let tunnel = config.tunnel.as_ref().map(open_tunnel);
         let locals = open_locals(&config, &poller);
         let relays = Relays::open(&config)?;
         let mut endpoint = open_endpoint(&config)?;
         let peers = open_sessions(&config, &mut endpoint);
-        let remotes =
-            Remotes::open(&poller).map_err(|error| format!("wait for names of hosts: {error}"))?;
-        let loader = Loader::open(&poller, Token::File.encode())
-            .map_err(|error| format!("wait for the file to be read again: {error}"))?;
+        let of_names = |error| format!("wait for names of hosts: {error}");
+        let remotes = Remotes::open(&poller).map_err(of_names)?;
+        let of_file = |error| format!("wait for the file to be read again: {error}");
+        let loader = Loader::open(&poller, Token::File.encode()).map_err(of_file)?;
         let notifier = open_notifier();
-        poller
-            .add(&signals, Token::Signals.encode(), Interest::Read)
-            .and_then(|()| poller.add(&watch, Token::Interfaces.encode(), Interest::Read))
-            .map_err(|error| format!("wait for descriptors: {error}"))?;
+        wait_for(&poller, &signals, &watch)?;
         let mut daemon = Self {
             config,
             poller,
@@ -84,6 +82,7 @@ impl Daemon {
             paths: Default::default(),
             remotes,
             relays,
+            streams: Streams::default(),
             tunnel,
             locals: Locals::new(locals),
             batches: Batches::default(),
@@ -211,6 +210,13 @@ pub(crate) fn open_notifier() -> Notifier {
         tracing::warn!(%error, "the service manager (NOTIFY_SOCKET) cannot be told how it goes");
         Notifier::default()
     })
+}
+
+fn wait_for(poller: &Poller, signals: &Signals, watch: &InterfaceWatch) -> Result<(), String> {
+    poller
+        .add(signals, Token::Signals.encode(), Interest::Read)
+        .and_then(|()| poller.add(watch, Token::Interfaces.encode(), Interest::Read))
+        .map_err(|error| format!("wait for descriptors: {error}"))
 }
 
 /// Lets the one thread wake on time, as far as the system permits.

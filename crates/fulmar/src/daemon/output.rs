@@ -55,6 +55,8 @@ impl Daemon {
             };
             if let Via::Relay(relay) = transmit.destination {
                 self.push_to_relay(now, relay, &transmit);
+            } else if let Via::Stream(remote) = transmit.destination {
+                self.push_to_stream(now, remote, &transmit);
             } else if let Some(way) = self.way(now, &transmit) {
                 self.ask_before(now, way.slot);
                 let way = (way, transmit.path.zip(transmit.number));
@@ -62,6 +64,7 @@ impl Daemon {
                 self.follow_blocked();
             }
         }
+        self.flush_streams(now);
         self.batches.flush(now, &mut self.sockets, &self.poller);
         for (path, number) in self.batches.refused.drain(..) {
             self.endpoint.on_unsent(path, number);

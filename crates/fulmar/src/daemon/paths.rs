@@ -9,7 +9,8 @@ use super::Daemon;
 use super::open::{Way, open_path};
 use super::relays::{interface_id, relay_id};
 use super::renewal::Renewal;
-use crate::config::{MAX_SOCKETS, PathConfig};
+use super::streams::Watched;
+use crate::config::{Carrier, MAX_SOCKETS, PathConfig};
 use crate::knock::Knock;
 
 /// How long a path that goes stays at least: what is under way to us by it arrives, and the other
@@ -29,6 +30,8 @@ pub(super) struct DronePath {
     pub(super) renewal: Renewal,
     /// What is asked at its address while nothing comes from there.
     pub(super) knock: Option<Knock>,
+    /// How the path is that it stands in for.
+    pub(super) watched: Watched,
 }
 
 impl Daemon {
@@ -45,14 +48,14 @@ impl Daemon {
             self.remotes.add(slot, path);
             slot
         };
-        let (config, renewal) = (path.clone(), Renewal::default());
-        self.paths
-            .insert(slot, DronePath { config, path: None, leaving: None, renewal, knock: None });
+        let config = path.clone();
+        let (path, leaving, renewal, knock, watched) = Default::default();
+        self.paths.insert(slot, DronePath { config, path, leaving, renewal, knock, watched });
     }
 
     /// Opens the paths whose session has begun, or begun anew, and whose peer's address is known.
     pub(super) fn open_missing_paths(&mut self, now: Instant) {
-        let Self { paths, peers, remotes, relays, endpoint, sockets, .. } = self;
+        let Self { paths, peers, remotes, relays, streams, endpoint, sockets, .. } = self;
         for (slot, path) in paths.iter_mut().filter(|(_, path)| path.leaving.is_none()) {
             let Some(session) = peers[path.config.peer].session else { continue };
             let way = match path.config.relay {
@@ -64,9 +67,17 @@ impl Daemon {
                 None => {
                     let Some(remote) = remotes.first(*slot) else { continue };
                     let interface = sockets.interface_id(*slot, 0);
-                    let socket = sockets.list.get(slot);
-                    let is_there = socket.is_some_and(|socket| socket.udp.is_some());
-                    Way { interface, remote: Via::Udp(remote), is_there }
+                    if path.config.carrier == Carrier::Tcp {
+                        let beside = path.config.beside.as_ref();
+                        let stands_in = beside.is_some_and(|beside| beside.stands_in);
+                        let remote = streams.add_dial(*slot, remote, stands_in);
+                        let is_there = streams.is_carried(*slot);
+                        Way { interface, remote: Via::Stream(remote), is_there }
+                    } else {
+                        let socket = sockets.list.get(slot);
+                        let is_there = socket.is_some_and(|socket| socket.udp.is_some());
+                        Way { interface, remote: Via::Udp(remote), is_there }
+                    }
                 }
             };
             if path.path.is_none_or(|known| known.session != session) {
@@ -98,8 +109,10 @@ impl Daemon {
     }
 
     /// Forgets a link: its socket and what waits there.
-    pub(super) fn close_link(&mut self, slot: usize) {
+    pub(super) fn close_link(&mut self, now: Instant, slot: usize) {
         self.batches.forget(slot);
+        self.close_streams(now, slot);
+        self.streams.remove_dial(slot);
         self.sockets.remove(slot);
         self.follow_blocked();
     }
@@ -111,7 +124,7 @@ impl Daemon {
         }
         tracing::info!(path = %path.config.name, "path closed: the file no longer has it");
         self.remotes.remove(slot);
-        self.close_link(slot);
+        self.close_link(now, slot);
     }
 
     /// Tells whether another path of the session that stays carries traffic; or there is no such

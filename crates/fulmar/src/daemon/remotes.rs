@@ -20,7 +20,7 @@ use sys::wakeup::Wakeup;
 use super::Daemon;
 use super::sockets::Sockets;
 use super::tokens::Token;
-use crate::config::{PathConfig, Remote};
+use crate::config::{Carrier, PathConfig, Remote};
 use crate::names::{self, Answer as Found, Link};
 
 /// How long a path without an answer tries one address before the next.
@@ -94,6 +94,10 @@ impl Daemon {
     pub(super) fn look_elsewhere(&mut self, now: Instant) {
         self.remotes.follow(&self.sockets);
         for (&slot, path) in &self.paths {
+            if path.path.is_some() && path.config.carrier == Carrier::Tcp {
+                // It is dialled at each in turn.
+                continue;
+            }
             let Some(path) = path.path else {
                 self.remotes.look_up(now, slot);
                 continue;
@@ -164,6 +168,15 @@ impl Remotes {
         self.slots.get(&slot)?.all().first().copied()
     }
 
+    /// Returns the address that is to be dialled now, of those that the link can reach.
+    pub(super) fn in_turn(&mut self, slot: usize) -> Option<SocketAddr> {
+        let slot = self.slots.get_mut(&slot)?;
+        let all = slot.all();
+        let remote = all.get(slot.next % all.len().max(1)).copied();
+        slot.next = (slot.next + 1) % all.len().max(1);
+        remote
+    }
+
     /// Says what is wrong with the names of a path, or that they are being looked up where there is
     /// no address yet; empty when nothing is.
     pub(super) fn trouble(&self, slot: usize) -> String {
@@ -185,7 +198,7 @@ impl Remotes {
     }
 
     /// Looks up the names of a slot, one lookup of each at a time.
-    fn look_up(&mut self, now: Instant, place: usize) {
+    pub(super) fn look_up(&mut self, now: Instant, place: usize) {
         let Some(slot) = self.slots.get_mut(&place) else { return };
         let Some(link) = slot.link.clone() else { return };
         let recent = slot.asked_at.is_some_and(|at| now.since(at) < LOOK_UP_EVERY);
@@ -436,6 +449,8 @@ mod tests {
             interface: "wlan0".into(),
             remotes: vec![Remote::Name("localhost".into(), 14_700)],
             relay: None,
+            carrier: Default::default(),
+            beside: None,
             peer: 0,
             usage: Default::default(),
         };

@@ -140,7 +140,7 @@ impl Daemon {
     /// Says in one line how the daemon is.
     pub(super) fn summary(&self) -> String {
         let connected = self.peers.iter().filter(|peer| peer.connected_at.is_some()).count();
-        let links = self.sockets.list.values().filter(|socket| socket.udp.is_some()).count();
+        let links = self.sockets.list.values().filter(|socket| socket.is_there()).count();
         let (peers, all) = (self.peers.len(), self.sockets.list.len());
         format!("{connected} of {peers} peers connected, {links} of {all} links there")
     }
@@ -166,6 +166,12 @@ impl Daemon {
         }
     }
 
+    /// Returns the slot of a drone's path.
+    pub(super) fn slot_of(&self, path: PathRef) -> Option<usize> {
+        let found = self.paths.iter().find(|(_, known)| known.path == Some(path));
+        found.map(|(slot, _)| *slot)
+    }
+
     /// Names a way to the other end: relayed links have the names of our file.
     fn via_name(&self, via: Via) -> String {
         match via {
@@ -173,14 +179,8 @@ impl Daemon {
                 Some(relay) => format!("relay {}", relay.name),
                 None => via.to_string(),
             },
-            Via::Udp(_) => via.to_string(),
+            Via::Udp(_) | Via::Stream(_) => via.to_string(),
         }
-    }
-
-    /// Returns the slot of a drone's path.
-    fn slot_of(&self, path: PathRef) -> Option<usize> {
-        let found = self.paths.iter().find(|(_, known)| known.path == Some(path));
-        found.map(|(slot, _)| *slot)
     }
 
     /// Takes the report without its peers and endpoints, of which each is told when its turn comes.
@@ -202,7 +202,7 @@ impl Daemon {
                 unknown_peers_last_s: since(now, self.strangers.unknown_peer),
                 other_keys_last_s: since(now, self.strangers.other_key),
                 processor_s: self.endpoint.work(Share::Handshakes).processor.as_secs_f64(),
-                ..StrangersReport::from(&self.endpoint.counters())
+                ..self.streams.counts().told(&self.endpoint.counters())
             },
             memory: MemoryReport {
                 held_bytes: self.endpoint.memory_held() as u64,
@@ -335,6 +335,7 @@ impl Daemon {
             name: path.config.name.clone(),
             interface: self.sockets.interface_of(*slot).unwrap_or_default(),
             remote: path.config.remotes.first().map_or(String::new(), ToString::to_string),
+            carrier: path.config.carrier.word().into(),
             state: state_word(PathState::Absent).into(),
             trouble: joined(
                 self.sockets.list.get(slot).and_then(|socket| socket.trouble.as_deref()),
@@ -370,7 +371,9 @@ impl Daemon {
         let way = way.or_else(|| knock.and_then(Knock::trouble).map(str::to_owned));
         let lacks = lacks.or_else(|| way.clone()).or(refused);
         let lacks = lacks.or_else(|| self.relays.trouble(now, relay?));
+        let lacks = lacks.or_else(|| self.dial_trouble(key, path));
         report.trouble = path_trouble(&report, lacks.as_deref());
+        self.report_stream(now, path, &mut report);
         if let Some(longest) = relay.and_then(|place| self.relays.max_datagram(place)) {
             report.mtu = longest;
         }

@@ -1,4 +1,6 @@
 //! The sockets: a UDP socket for each path of a drone, or for each address that a station waits at.
+//! Where connections carry the paths (`streams/`), their place is kept here all the same: which
+//! interface they have, and whether that is there.
 //!
 //! A socket is bound to its interface, and exists only as long as the interface does: a missing one
 //! is no error. The kernel announces changes; in case an announcement is missed, the list is read
@@ -6,18 +8,20 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use proto::{Duration, Instant, InterfaceId};
+use sys::connection::Listener;
 use sys::interfaces::{self, Interface};
 use sys::poller::{Interest, Poller};
 use sys::udp::{UdpOptions, UdpSocket};
 
 use super::outlets::{Outlet, Outlets};
+use super::places::{beside_of, group_of, of_listen, of_path, share};
 use super::relays::place_of;
 use super::renewal::Former;
 use super::tokens::Token;
-use crate::config::{Listen, MAX_SOCKETS, PathConfig, Transport};
+use crate::config::{Carrier, Listen, MAX_SOCKETS, PathConfig, Transport};
 use crate::interface::{Families, Found, Here, Seeker};
 use crate::names::Link;
 
@@ -34,12 +38,18 @@ pub(super) struct InterfaceSocket {
     /// The interface that it is bound to, as it is called now; none serves all interfaces.
     pub(super) interface: Option<String>,
     /// What the file says of the interface.
-    wanted: Option<String>,
+    pub(super) wanted: Option<String>,
     /// The families of the addresses that it sends to.
-    families: Families,
+    pub(super) families: Families,
     /// Those of one group do not share an interface, unless each names it.
     pub(super) group: u64,
     pub(super) udp: Option<UdpSocket>,
+    /// What its datagrams travel in; where these are connections, it has no socket of UDP.
+    pub(super) carrier: Carrier,
+    /// Whether connections can be made there, and what waits for them, at a station.
+    pub(super) stream: Option<Option<Listener>>,
+    /// The path that it shares its interface with, whichever that has.
+    pub(super) beside: Option<(u64, String)>,
     /// Whether something came there, and the port that a path had before (`renewal.rs`).
     pub(super) heard: bool,
     pub(super) former: Option<Former>,
@@ -50,12 +60,12 @@ pub(super) struct InterfaceSocket {
     pub(super) errors: u64,
     pub(super) last_error: Option<String>,
     /// Errors that the log has told of already, so that it does not repeat them for each datagram.
-    said: Vec<String>,
-    local: SocketAddr,
+    pub(super) said: Vec<String>,
+    pub(super) local: SocketAddr,
     /// Whether it answers many.
-    listens: bool,
+    pub(super) listens: bool,
     /// The interface as it was last seen; none for all interfaces.
-    seen: Option<Found>,
+    pub(super) seen: Option<Found>,
     /// Whether the last datagram went to an address of IPv6.
     pub(super) sends_ipv6: bool,
 }
@@ -171,7 +181,7 @@ impl Sockets {
     pub(super) fn close(&mut self, slots: &[usize]) {
         for slot in slots {
             if let Some(socket) = self.list.get_mut(slot) {
-                (socket.udp, socket.former) = (None, None);
+                (socket.udp, socket.former, socket.stream) = (None, None, None);
                 let mut outlets = std::mem::take(&mut socket.outlets);
                 outlets.iter_mut().for_each(|(_, outlet)| free(outlet, &mut self.news));
             }
@@ -197,7 +207,9 @@ impl Sockets {
         self.interfaces = interfaces;
         let Self { list, options, news, interfaces, never, .. } = self;
         let seekers: Vec<_> = list.values().filter_map(InterfaceSocket::seeker).collect();
-        let mut found = Here { interfaces, never }.assign(&seekers).into_iter();
+        let mut found = Here { interfaces, never }.assign(&seekers);
+        share(list, &mut found);
+        let mut found = found.into_iter();
         let refresh = |(&slot, socket): (&usize, &mut InterfaceSocket)| {
             let token = Token::Socket(slot).encode();
             let mut outlets = std::mem::take(&mut socket.outlets);
@@ -360,6 +372,22 @@ impl InterfaceSocket {
         self.listens
     }
 
+    /// Follows what another file says of a path that it has as well.
+    pub(super) fn follow(&mut self, path: &PathConfig) {
+        self.name.clone_from(&path.name);
+        (self.group, self.beside) = (group_of(path), beside_of(path));
+    }
+
+    /// Tells whether it is there: it can send and receive, or make connections.
+    pub(super) fn is_there(&self) -> bool {
+        self.udp.is_some() || self.stream.is_some()
+    }
+
+    /// Tells whether connections carry its paths.
+    pub(super) fn is_of_streams(&self) -> bool {
+        self.carrier != Carrier::Udp
+    }
+
     /// Tells whether the log has not told of an error yet since the socket was opened.
     pub(super) fn is_news(&mut self, error: &str) -> bool {
         let is_news = !self.said.iter().any(|said| said == error);
@@ -377,8 +405,11 @@ impl InterfaceSocket {
         poller: &Poller,
     ) -> std::io::Result<()> {
         // The old socket goes first: a fixed port can be bound once.
-        self.udp = None;
+        (self.udp, self.stream) = (None, None);
         let interface = self.interface.clone();
+        if self.is_of_streams() {
+            return self.open_for_streams(token, poller);
+        }
         let (local, shared) = (self.local, self.listens);
         let both_families = !shared && self.families == Families::BOTH;
         let mut options = UdpOptions { local, both_families, interface, shared, ..options.clone() };
@@ -391,16 +422,7 @@ impl InterfaceSocket {
             options.both_families = false;
             UdpSocket::bind(&options)
         });
-        let socket = socket.map_err(|error| {
-            let place = self.interface.as_ref().map_or(String::new(), |name| format!(" {name}"));
-            let hint = match error.kind() {
-                ErrorKind::AddrInUse => "; ss -ulpn shows who listens where",
-                ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
-                _ => "",
-            };
-            let what = format!("bind {}{place}: {error}{hint}", self.local);
-            std::io::Error::new(error.kind(), what)
-        })?;
+        let socket = socket.map_err(|error| self.bind_error(&error))?;
         poller.add(&socket, token, Interest::Read)?;
         if shared {
             self.outlets = Outlets::shared(&socket, options);
@@ -409,10 +431,37 @@ impl InterfaceSocket {
         Ok(())
     }
 
+    /// Waits for connections, or lets them be made.
+    fn open_for_streams(&mut self, token: u64, poller: &Poller) -> std::io::Result<()> {
+        let listener = if self.listens {
+            let listener = Listener::bind(self.local, self.interface.as_deref())
+                .map_err(|error| self.bind_error(&error))?;
+            poller.add(&listener, token, Interest::Read)?;
+            Some(listener)
+        } else {
+            None
+        };
+        self.stream = Some(listener);
+        Ok(())
+    }
+
+    /// Says what could not be bound, and what to do.
+    fn bind_error(&self, error: &std::io::Error) -> std::io::Error {
+        let place = self.interface.as_ref().map_or(String::new(), |name| format!(" {name}"));
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse if self.is_of_streams() => "; ss -tlpn shows who listens where",
+            ErrorKind::AddrInUse => "; ss -ulpn shows who listens where",
+            ErrorKind::AddrNotAvailable => "; no interface of this host has that address",
+            _ => "",
+        };
+        let what = format!("bind {}{place}: {error}{hint}", self.local);
+        std::io::Error::new(error.kind(), what)
+    }
+
     /// Tells whether it is the one of an address that is listened at.
     fn is_of(&self, listen: &Listen) -> bool {
         let is_there = self.local == listen.address && self.wanted == listen.interface;
-        self.listens && is_there
+        self.listens && is_there && self.carrier == listen.carrier
     }
 
     /// Returns what it looks for, of one that is for an interface.
@@ -429,7 +478,7 @@ impl InterfaceSocket {
         token: u64,
         poller: &Poller,
     ) -> Option<fn(usize) -> SocketChange> {
-        let was_open = self.udp.is_some();
+        let was_open = self.is_there();
         let stands = was_open && self.stands(found.as_ref());
         if let Some(found) = &found
             && self.interface.as_ref() != Some(&found.name)
@@ -462,7 +511,8 @@ impl InterfaceSocket {
     }
 
     fn lose(&mut self, trouble: String) -> Option<fn(usize) -> SocketChange> {
-        let was_open = self.udp.take().is_some();
+        let was_open = self.is_there();
+        (self.udp, self.stream) = (None, None);
         self.former = None;
         // The list of other interfaces behind the semicolon changes without news about this one.
         let gist = |text: &str| text.split(';').next().map(str::to_owned);
@@ -480,56 +530,4 @@ pub(super) fn free(outlet: &mut Outlet, news: &mut Vec<(InterfaceId, Option<Sock
     let (destination, told) = (outlet.destination, !outlet.for_strangers);
     let freed = outlet.blocked.drain(..).map(|id| (id, destination, false));
     news.extend(freed.filter(|_| told));
-}
-
-fn of_path(path: &PathConfig) -> InterfaceSocket {
-    let families = path.families();
-    let any: IpAddr = match families.ipv6 {
-        true => Ipv6Addr::UNSPECIFIED.into(),
-        false => Ipv4Addr::UNSPECIFIED.into(),
-    };
-    let place = (Some(path.interface.clone()), (any, 0).into());
-    closed(path.name.clone(), place, families, path.peer as u64, false)
-}
-
-fn of_listen(listen: &Listen) -> InterfaceSocket {
-    let families = Families::of([listen.address.ip()]);
-    // No peer has such a number.
-    let group = u64::MAX - u64::from(listen.address.port());
-    let place = (listen.interface.clone(), listen.address);
-    closed(listen.name.clone(), place, families, group, true)
-}
-
-fn closed(
-    name: String,
-    (wanted, local): (Option<String>, SocketAddr),
-    families: Families,
-    group: u64,
-    listens: bool,
-) -> InterfaceSocket {
-    let interface = wanted.clone();
-    let (udp, trouble, seen, last_error) = (None, None, None, None);
-    let (heard, former) = (false, None);
-    let (outlets, said) = (Outlets::default(), Vec::new());
-    let errors = 0;
-    let sends_ipv6 = local.is_ipv6();
-    InterfaceSocket {
-        name,
-        interface,
-        wanted,
-        families,
-        group,
-        udp,
-        heard,
-        former,
-        trouble,
-        outlets,
-        errors,
-        last_error,
-        said,
-        local,
-        listens,
-        seen,
-        sends_ipv6,
-    }
 }

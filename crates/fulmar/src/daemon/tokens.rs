@@ -25,6 +25,8 @@ pub(crate) enum Token {
     Guests(usize),
     /// A socket of a relayed link's node, by the link's place, and which one.
     Hop(usize, usize),
+    /// A connection that carries a path, by its place.
+    Stream(usize),
     /// A local endpoint, by its place, and which of its descriptors.
     Endpoint(usize, usize),
 }
@@ -45,6 +47,7 @@ impl Token {
             Self::Events(part) => (9, 0, part),
             Self::Guests(part) => (10, 0, part),
             Self::Hop(place, part) => (11, place, part),
+            Self::Stream(place) => (12, place, 0),
         };
         kind << 48 | (place as u64) << 16 | part as u64
     }
@@ -64,6 +67,7 @@ impl Token {
             9 => Self::Events(part),
             10 => Self::Guests(part),
             11 => Self::Hop(place, part),
+            12 => Self::Stream(place),
             _ => Self::Endpoint(place, part),
         }
     }
@@ -87,6 +91,7 @@ mod tests {
             Token::Events(65_535),
             Token::Guests(4),
             Token::Hop(7, 3),
+            Token::Stream(70_000),
             Token::Socket(7),
             Token::Outlet(3, 256),
             Token::Endpoint(300, 8),

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use crate::config::{Config, EndpointConfig, EndpointKind, Listen, Remote};
+use crate::config::{Carrier, Config, EndpointConfig, EndpointKind, Listen, Remote};
 
 /// Something that one alone can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +39,15 @@ impl Place {
 /// name is a mistake of the file already.
 pub(super) fn warnings(config: &Config) -> Vec<String> {
     let listens = config.listens.iter().filter(|listen| listen.interface.is_none());
-    let listens = listens.map(|listen| (format!("listen \"{}\"", listen.name), place_of(listen)));
-    let mut known: Vec<(String, String, Port)> =
-        listens.map(|(name, place)| (name, place.address.to_string(), Port::Udp(place))).collect();
+    let known = |listen: &Listen| {
+        let place = place_of(listen);
+        let port = match listen.carrier {
+            Carrier::Udp => Port::Udp(place),
+            Carrier::Tcp => Port::Tcp(place),
+        };
+        (format!("listen \"{}\"", listen.name), place.address.to_string(), port)
+    };
+    let mut known: Vec<(String, String, Port)> = listens.map(known).collect();
     let mut warnings = Vec::new();
     for endpoint in &config.endpoints {
         let Some((text, port)) = port_of(endpoint) else { continue };

@@ -29,6 +29,9 @@ pub(crate) fn path_trouble(path: &PathReport, lacks: Option<&str>) -> String {
     let silent = path.silent_ms.map(seconds);
     match (path.state.as_str(), silent) {
         ("absent", _) => format!("interface {} is missing or has no address", path.interface),
+        ("validating", None) if path.carrier == "tcp" => {
+            format!("connected to {}, and no answer: is that the peer's daemon?", path.remote)
+        }
         ("validating", None) => {
             format!(
                 "no answer from {}: is the peer running, does a firewall block UDP?",

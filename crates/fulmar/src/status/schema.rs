@@ -29,8 +29,7 @@ section! {
     public_key: String, Text;
     /// Time since the daemon started.
     uptime_s: f64, Gauge("s");
-    /// What of our file is not there, beside links and endpoints, in words; empty when nothing is
-    /// missing.
+    /// What of our file is not there, beside links and endpoints, in words; empty else.
     trouble: String, Text;
     /// The other ends, connected or not.
     peers: Vec<PeerReport>, List(&PeerReport::SECTION);
@@ -213,6 +212,8 @@ section! {
     interface: String, Text;
     /// Its remote address.
     remote: String, Text, path.remote.to_string();
+    /// What its datagrams travel in: `udp`, `tcp` or `relay`.
+    carrier: String, Text, super::words::carrier_word(path.remote).into();
     /// `absent`, `validating`, `active`, `suspected` or `closed`.
     state: String, State, state_word(path.state).into();
     /// What a byte costs, relative to the other paths: a drone's file says so, and its station is
@@ -281,6 +282,14 @@ section! {
     suspicions: u64, Counter("times"), path.suspicions;
     /// Datagrams that the kernel refused to send.
     send_errors: u64, Counter("datagrams");
+    /// Connections that it has had, of a drone's path over TCP.
+    connections: u64, Counter("connections");
+    /// Bytes in its connection that have not arrived; none where it has no connection.
+    held_bytes: Option<u64>, Gauge("bytes");
+    /// For how long none of them has: one that is lost below holds up those after it.
+    held_up_ms: Option<f64>, Gauge("ms");
+    /// Segments that the kernel has sent again, of its present connection.
+    repeated_segments: Option<u64>, Gauge("segments");
     /// Time since the last datagram came in.
     silent_ms: Option<f64>, Gauge("ms"), path.silent_for.map(millis);
     /// Time since what we send has not been answered any more, while the path is suspected.

@@ -48,6 +48,17 @@ section! {
     answers_dropped: u64, Counter("datagrams"), all.answers_dropped;
     /// Datagrams dropped by the limits on handshakes.
     limited: u64, Counter("datagrams"), all.rate_limited;
+    /// Connections that were accepted, those of peers included.
+    connections: u64, Counter("connections");
+    /// Of those, the ones at which a session has answered.
+    connections_of_sessions: u64, Counter("connections");
+    /// Of those, the ones that were closed at once, since strangers had as many as they may have.
+    connections_refused: u64, Counter("connections");
+    /// Of those, the ones that were closed later: ten seconds without a session, or others had to
+    /// have their place.
+    connections_cut_off: u64, Counter("connections");
+    /// Of those, the ones that ended by a length that no datagram has.
+    connections_malformed: u64, Counter("connections");
     /// Processor time that handshakes took, those of strangers included.
     processor_s: f64, Counter("s");
 }

@@ -20,7 +20,7 @@ const ETHERNET: usize = 1_452;
 
 const PATHS: &[Column<PathReport>] = &[
     ("path", |path| path.name.clone()),
-    ("interface", |path| path.interface.clone()),
+    ("interface", interface),
     ("state", state),
     ("rtt", |path| figure(path, path.srtt_ms.map(milliseconds))),
     ("±", |path| figure(path, path.rttvar_ms.map(milliseconds))),
@@ -149,9 +149,18 @@ fn fits(path: &PathReport) -> String {
     }
 }
 
+/// Names the interface, and what carries the path where that is not UDP.
+fn interface(path: &PathReport) -> String {
+    match path.carrier.as_str() {
+        "tcp" => format!("{}, tcp", path.interface),
+        _ => path.interface.clone(),
+    }
+}
+
 /// Says what a path is good for, and whether it is a backup.
 fn state(path: &PathReport) -> String {
     match path.state.as_str() {
+        "absent" if path.carrier == "tcp" && path.trouble.is_empty() => "stands by".into(),
         state if !path.backup => state.into(),
         "active" if path.in_use.is_empty() => "backup".into(),
         "active" => "backup, in use".into(),

@@ -1,10 +1,10 @@
 //! The words of the status for states and kinds.
 
 use proto::{
-    Call, Carries, MessageOrder, MessageStreamStatus, PathState, ReliabilityState, TunnelForm,
+    Call, Carries, MessageOrder, MessageStreamStatus, PathState, ReliabilityState, TunnelForm, Via,
 };
 
-use crate::config::path_use;
+use crate::config::{Carrier, path_use};
 
 /// Returns the word for a state.
 pub(crate) fn state_word(state: PathState) -> &'static str {
@@ -14,6 +14,15 @@ pub(crate) fn state_word(state: PathState) -> &'static str {
         PathState::Active => "active",
         PathState::Suspected => "suspected",
         PathState::Closed => "closed",
+    }
+}
+
+/// Returns the word for what a path's datagrams travel in.
+pub(crate) fn carrier_word(remote: Via) -> &'static str {
+    match remote {
+        Via::Udp(_) => Carrier::Udp.word(),
+        Via::Stream(_) => Carrier::Tcp.word(),
+        Via::Relay(_) => "relay",
     }
 }
 

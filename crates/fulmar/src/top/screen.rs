@@ -169,7 +169,8 @@ fn draw_path(frame: &mut Frame<'_>, area: Rect, path: &PathReport, history: Opti
         rate(path.in_mbps),
     );
     let rank = if works { Rank::Well } else { Rank::Lost };
-    let name = format!("{} {}", path.name, path.state);
+    let by_tcp = if path.carrier == "tcp" { " by tcp" } else { "" };
+    let name = format!("{}{by_tcp} {}", path.name, path.state);
     let first = Line::from(vec![Span::styled(name, style(rank)), Span::raw(figures)]);
     let trouble = broken(&trouble_text(path), area.width, style(Rank::Warning));
     let [first_area, trouble_area, picture] =

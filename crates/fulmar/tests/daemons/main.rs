@@ -9,6 +9,7 @@ mod age;
 mod attacker;
 mod autopilot;
 mod behind;
+mod carriers;
 mod compromised;
 mod double;
 mod fleet;

@@ -17,8 +17,8 @@ pub(crate) use air::Air;
 pub(crate) use loss::Channel;
 pub use model::{
     CsvLoss, Delay, Duplication, GilbertElliott, Jitter, JitterShape, LinkModel, LinkRate,
-    LossModel, MatrixRow, Outage, OutageMode, QueueLimit, Reordering, SMALL_BYTES, SlotClock,
-    SlotLoss, StateChange,
+    LossModel, MatrixRow, Outage, OutageMode, Protocol, QueueLimit, Reordering, SMALL_BYTES,
+    SlotClock, SlotLoss, StateChange,
 };
 pub(crate) use outage::Calendar;
 pub(crate) use sender::Sender;

@@ -42,6 +42,8 @@ pub struct LinkModel {
     pub groups: Vec<String>,
     /// The medium of the scenario on which the transmitter takes turns with others.
     pub medium: Option<String>,
+    /// What a filter in front of the link does not let through.
+    pub blocks: Vec<Protocol>,
 }
 
 impl LinkModel {
@@ -92,6 +94,29 @@ impl Default for LinkModel {
             corruption: 0.0,
             groups: Vec::new(),
             medium: None,
+            blocks: Vec::new(),
+        }
+    }
+}
+
+/// A protocol above IP that a filter may know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// UDP.
+    Udp,
+    /// TCP.
+    Tcp,
+}
+
+impl Protocol {
+    /// All of them, with their words in scenarios.
+    pub const ALL: [(&'static str, Self); 2] = [("udp", Self::Udp), ("tcp", Self::Tcp)];
+
+    /// Returns its word in scenarios.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
         }
     }
 }

@@ -55,12 +55,14 @@ pub enum DropCause {
     Outage,
     /// The transmitter never gets to it: rate zero, or a hold without end.
     NeverServed,
+    /// The link lets nothing of its protocol through.
+    Blocked,
 }
 
 impl DropCause {
     /// All causes, in the order of [`LinkStats::dropped`].
-    pub const ALL: [Self; 5] =
-        [Self::Queue, Self::Loss, Self::SharedLoss, Self::Outage, Self::NeverServed];
+    pub const ALL: [Self; 6] =
+        [Self::Queue, Self::Loss, Self::SharedLoss, Self::Outage, Self::NeverServed, Self::Blocked];
 
     /// Returns the word for logs and tables.
     pub const fn name(self) -> &'static str {
@@ -70,6 +72,7 @@ impl DropCause {
             Self::SharedLoss => "shared_loss",
             Self::Outage => "outage",
             Self::NeverServed => "never_served",
+            Self::Blocked => "blocked",
         }
     }
 }

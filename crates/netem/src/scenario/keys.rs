@@ -6,10 +6,11 @@
 use super::fields::{self, AIR, BURST, CLOCK, QUEUE, SLOT, SLOTS, millis};
 use super::{Direction, RadioMatrix};
 use crate::link::{
-    CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, QueueLimit,
+    CsvLoss, Delay, GilbertElliott, LinkModel, LinkRate, Outage, OutageMode, Protocol, QueueLimit,
     SMALL_BYTES, SlotClock, SlotLoss, StateChange,
 };
 use crate::trace::{DeliveryTrace, Series, SlotMatrix, SlotTrace, Table, TraceError};
+use std::str::FromStr;
 use std::sync::Arc;
 use toml_keys::Section;
 use units::{Duration, Instant, Rate};
@@ -30,6 +31,18 @@ const ROWS_TOLD: usize = 16;
 
 /// The shortest sum of the mean lengths of both states: anything shorter is independent loss.
 const STATES_MIN: Duration = Duration::from_micros(100);
+
+/// The word of a protocol in `blocks`.
+struct Blocked(Protocol);
+
+impl FromStr for Blocked {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let known = Protocol::ALL.into_iter().find(|(word, _)| *word == text);
+        known.map(|(_, protocol)| Self(protocol)).ok_or(())
+    }
+}
 
 /// Reads the keys of links; knows which names there are, and how to read trace files.
 pub(super) struct Keys<'r> {
@@ -70,6 +83,10 @@ impl Keys<'_> {
         }
         if let Some(limit) = queue(section) {
             model.queue = limit;
+        }
+        if section.has("blocks") {
+            let words: Vec<Blocked> = section.list("blocks", "\"udp\" or \"tcp\"");
+            model.blocks = words.into_iter().map(|Blocked(protocol)| protocol).collect();
         }
         if let Some(medium) = section.text("medium") {
             check_known(section, "medium", medium, &self.media);

@@ -176,6 +176,10 @@ impl Writer {
         if let Some(medium) = &model.medium {
             self.text("medium", medium);
         }
+        if !model.blocks.is_empty() {
+            let words: Vec<_> = model.blocks.iter().map(|it| it.word().to_owned()).collect();
+            self.pair("blocks", list(&words.iter().collect::<Vec<_>>()));
+        }
     }
 
     fn queue(&mut self, limit: &QueueLimit) {

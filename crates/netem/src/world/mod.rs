@@ -396,7 +396,9 @@ impl<H: Host> World<H> {
         let source = end.outside(transmit.source);
         let entry = LinkEnd { link: end.interface.link, direction: end.interface.sends };
         let len = bytes.len() + UDP_IP_OVERHEAD;
-        let arrivals = self.net.handle_packet(self.now, entry, len);
+        // Whatever is modelled inside, the world carries datagrams.
+        let udp = Some(crate::Protocol::Udp);
+        let arrivals = self.net.handle_packet_of(udp, self.now, entry, len);
         self.stats.unroutable += u64::from(arrivals.is_empty());
         for arrival in arrivals {
             if let Some(sink) = &mut self.verdict_log {

@@ -1,6 +1,7 @@
 //! The way in, in the order of cost: type, index, keys; strangers last.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 
 use units::{Duration, Instant};
 
@@ -95,6 +96,16 @@ impl Endpoint {
     /// Notes how much processor time a turn has taken, with all that came of it.
     pub fn charge(&mut self, share: Share, cost: Duration) {
         self.turns.charge(share, cost);
+    }
+
+    /// Learns that a connection has ended that a session's path went by: the path is absent until
+    /// something comes by another one. Of paths that were opened here,
+    /// [`Endpoint::set_path_present`] says it.
+    pub fn on_stream_ended(&mut self, now: Instant, session: SessionId, remote: SocketAddr) {
+        self.now = now;
+        if let Some(slot) = self.sessions.get_mut(session) {
+            slot.session.on_stream_ended(now, Via::Stream(remote));
+        }
     }
 
     fn admit_data(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {

@@ -159,6 +159,11 @@ impl Address {
         (self.candidate, self.former) = (None, None);
     }
 
+    /// Goes on from another address, of which nothing is proved yet.
+    pub(super) fn rejoin(&mut self, route: Route) {
+        (self.route, self.limited, self.heard) = (route, true, true);
+    }
+
     /// Tries an address that was named; the path moves there if it answers. Returns whether it is
     /// new.
     pub(super) fn suggest(&mut self, now: Instant, remote: Via) -> bool {

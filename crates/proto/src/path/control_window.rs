@@ -130,6 +130,9 @@ impl Path {
             let is_full = self.sent.in_flight() >= LEAST_WINDOW;
             return CopyRoom::both(if is_full { 0 } else { usize::MAX });
         }
+        if self.is_stream() {
+            return CopyRoom::both(usize::MAX);
+        }
         let patient_until = self.patient_until(now);
         if patient_until.is_some_and(|at| now < at) {
             return CopyRoom::both(0);
@@ -289,7 +292,7 @@ impl Path {
 
     /// Returns the rate of a hop that may be too slow for control; none if it is not, or not known.
     pub(crate) fn slow_rate(&self, now: Instant) -> Option<Rate> {
-        if self.lets_all_go() {
+        if self.lets_all_go() || self.is_stream() {
             return None;
         }
         // What is paced by a rate makes no queue that would show another: it holds until it is
@@ -387,6 +390,9 @@ impl Path {
     /// not while it may still arrive, or merely waits before the hop. A path that loses much has no
     /// copy to spare.
     pub(crate) fn repeat_after(&self) -> Duration {
+        if self.is_stream() {
+            return Duration::MAX;
+        }
         let rate = self.link.hop.rate().filter(|_| !self.link.hop.is_empty(self.link.hop.noise()));
         match rate.map(|rate| rate.transmission_time(self.sent.in_flight() as usize)) {
             None if !self.loses_little() || self.link.relayed.is_some() => Duration::ZERO,

@@ -45,7 +45,7 @@ const LOSS_DOUBT: f64 = 0.01;
 /// way and 2 % of loss that costs 40 kB an hour.
 const FALSE_CALL: f64 = 1e-3;
 /// Largest number of unanswered packets: what a path that loses half may demand.
-const MOST_UNANSWERED: usize = 12;
+pub(super) const MOST_UNANSWERED: usize = 12;
 /// Least allowance for variation: timers and scheduling of two operating systems.
 const LEAST_VARIATION: Duration = Duration::from_millis(4);
 /// Silence beyond the first overdue packet: pauses of the peer's processor. A run that is shorter

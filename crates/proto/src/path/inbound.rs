@@ -66,6 +66,7 @@ impl Path {
             Proof::Moved => {
                 outcome.moved = true;
                 self.spare_all();
+                self.leave_stream(now, &mut outcome);
                 self.marks = Marks::default();
                 self.on_address_proved(now, &mut outcome);
             }
@@ -93,6 +94,7 @@ impl Path {
         self.address.move_on(now);
         let mut outcome = self.confirm_address(now, took);
         outcome.moved = true;
+        self.leave_stream(now, &mut outcome);
         outcome
     }
 
@@ -285,6 +287,7 @@ impl Path {
     /// Declares packets lost, and tells the controller of them.
     pub(super) fn detect_lost(&mut self, now: Instant, outcome: &mut Outcome) {
         let patience = self.link.rtt.srtt_or_initial().max(self.link.rtt.latest());
+        let patience = self.patience_of_stream().unwrap_or(patience);
         let lost = self.sent.detect_lost(now, patience);
         self.counters.packets_lost += lost.iter().filter(|packet| packet.counts).count() as u64;
         for packet in &lost {

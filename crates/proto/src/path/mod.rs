@@ -37,6 +37,7 @@ mod service;
 mod silence;
 mod skipped;
 mod snapshot;
+mod streamed;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timers;
@@ -222,7 +223,7 @@ impl Path {
     /// Returns the rate at which the congestion control lets bulk leave: window over round-trip
     /// time.
     pub(crate) fn send_rate(&self) -> Rate {
-        if self.link.relayed.is_some() {
+        if self.link.relayed.is_some() || self.is_stream() {
             return self.link.delivery_rate.max(relayed::LEAST_RATE);
         }
         Rate::from_bytes_in(self.bulk.congestion.cwnd(), self.link.rtt.srtt_or_initial())
@@ -272,6 +273,9 @@ impl Path {
 
     /// Returns the largest datagram that it carries in one piece, in bytes of UDP payload.
     pub(crate) fn max_datagram(&self) -> usize {
+        if self.is_stream() {
+            return limits::MAX_DATAGRAM;
+        }
         self.link.relayed.as_ref().map_or(self.mtu.current(), Relayed::max_datagram)
     }
 
@@ -339,7 +343,7 @@ impl Path {
             loss_in: self.incoming.acks.loss().loss(),
             ack_delay: MAX_ACK_DELAY.max(patience),
             control_ack_delay: patience,
-            burst: self.health.bursts.usual(now),
+            burst: self.health.bursts.usual(now).max(self.repeat_of_stream(srtt)),
             usual: self.usual_answer(srtt),
         }
     }

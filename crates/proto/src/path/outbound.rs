@@ -5,7 +5,7 @@ use units::{Duration, Instant, Rate};
 
 use super::control_window::FULL;
 use super::service::RESERVE_PROBE;
-use super::{MUCH_LOSS, Outgoing, Path, Token};
+use super::{MUCH_LOSS, Outcome, Outgoing, Path, Token};
 use crate::congestion::{CongestionKind, LEAST_QUEUE};
 use crate::event::PathState;
 use crate::recovery::{AckToSend, SLOW_ACK_DELAY, SentFrame, SentPacket};
@@ -115,7 +115,7 @@ impl Path {
     /// Tells whether a PING is to be sent now. Anything that elicits an acknowledgement at once
     /// will do instead.
     pub(crate) fn probe_is_wanted(&self) -> bool {
-        self.probes.wanted
+        self.probes.wanted && !self.answers_for_probes()
     }
 
     /// Tells whether an MTU probe would no longer be in the way of the first messages: the path has
@@ -135,6 +135,7 @@ impl Path {
         let size = self.mtu.probe(now)?;
         let fit = self.health.state == PathState::Active
             && self.link.relayed.is_none()
+            && !self.is_stream()
             && !self.health.doubtful
             && self.slow_rate(now).is_none()
             && !(self.rests() && self.mtu.has_failed())
@@ -196,6 +197,7 @@ impl Path {
     pub(crate) fn may_exceed(&self, now: Instant) -> bool {
         matches!(self.health.state, PathState::Active | PathState::Suspected)
             && self.link.relayed.is_none()
+            && !self.is_stream()
             && !self.sent.is_full()
             && !self.has_queue()
             && self.stands() < self.bulk.congestion.cwnd().saturating_mul(EXCESS)
@@ -224,8 +226,10 @@ impl Path {
 
     fn paced(&self, now: Instant, bound: impl FnOnce() -> u64) -> usize {
         let room = self.window_room(now, bound);
-        let is_ready =
-            || self.bulk.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now;
+        let is_ready = || {
+            self.is_stream()
+                || self.bulk.pacer.ready_at(now, self.pacing_rate(now), self.mtu.current()) <= now
+        };
         if room > 0 && is_ready() { usize::try_from(room).unwrap_or(usize::MAX) } else { 0 }
     }
 
@@ -240,6 +244,9 @@ impl Path {
         }
         if self.health.state != PathState::Active {
             return 0;
+        }
+        if self.is_stream() {
+            return u64::MAX;
         }
         if let Some(relayed) = &self.link.relayed {
             return if relayed.is_open() { u64::MAX } else { 0 };
@@ -257,7 +264,10 @@ impl Path {
     /// Tells whether nothing is held back, whatever the hop does, and however silent it is.
     pub(super) fn lets_all_go(&self) -> bool {
         let is_proved = matches!(self.health.state, PathState::Active | PathState::Suspected);
-        is_proved && self.link.relayed.is_none() && self.config.congestion == CongestionKind::None
+        is_proved
+            && self.link.relayed.is_none()
+            && !self.is_stream()
+            && self.config.congestion == CongestionKind::None
     }
 
     /// Returns the bytes that may stand before the hop: what is in flight, and what was given up in
@@ -277,11 +287,17 @@ impl Path {
         self.numbers.uncounted.untold()
     }
 
-    /// Notes that a packet has not left: the kernel refused it.
-    pub(crate) fn on_unsent(&mut self, pn: u64) {
+    /// Notes that a packet has not left: the kernel refused it. Where time declares none lost, it
+    /// is lost now.
+    pub(crate) fn on_unsent(&mut self, pn: u64) -> Outcome {
+        let mut outcome = Outcome::default();
         if self.sent.spare(pn) {
             self.numbers.uncounted.note(pn, pn);
+            if self.is_stream() {
+                outcome.lost.extend(self.sent.give_up(pn));
+            }
         }
+        outcome
     }
 
     /// Lets what is under way count for nothing: it goes where the path does not any more.

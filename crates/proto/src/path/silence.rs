@@ -38,6 +38,7 @@ impl Path {
     pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
         // Relays tell of their radios what is to be known.
         let is_heard = self.link.relayed.is_none()
+            && !self.is_stream()
             && matches!(self.health.state, PathState::Active | PathState::Suspected);
         let oldest = self.sent.unheard().next().filter(|_| is_heard)?;
         let age = now.since(oldest.sent_at);

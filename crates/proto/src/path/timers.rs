@@ -40,7 +40,8 @@ impl Path {
         if self.health.state != PathState::Validating {
             timers[2] = self.sent.loss_time();
             timers[3] = self.health_timeout();
-            let probes = self.health.state == PathState::Active && self.link.relayed.is_none();
+            let is_plain = self.link.relayed.is_none() && !self.is_stream();
+            let probes = self.health.state == PathState::Active && is_plain;
             timers[4] = self.mtu.timeout().filter(|_| probes);
             timers[5] = self.alarm_at(self.looked_at).map(|(at, _)| at);
             timers[6] = self.control_ready_at(self.looked_at);
@@ -88,7 +89,9 @@ impl Path {
     pub(super) fn look(&mut self, now: Instant, outcome: &mut Outcome) {
         let view = self.health_view(now);
         if self.health.state == PathState::Suspected {
-            self.give_up_before(now - view.overdue_after(true), now, outcome);
+            if !self.is_stream() {
+                self.give_up_before(now - view.overdue_after(true), now, outcome);
+            }
             self.probes.wanted |= self.probes.at <= now;
             return;
         }
@@ -131,13 +134,15 @@ impl Path {
         self.probes.wanted = true;
         self.counters.suspicions += 1;
         self.link.was_thin = self.may_be_thin();
-        self.give_up_before(Instant::ZERO + Duration::MAX, now, outcome);
+        if !self.is_stream() {
+            self.give_up_before(Instant::ZERO + Duration::MAX, now, outcome);
+        }
         self.change_state(PathState::Suspected, outcome);
     }
 
     /// Reports what was sent before then as lost to silence: neither the loss estimate nor the
     /// congestion controller hears of it.
-    fn give_up_before(&mut self, before: Instant, now: Instant, outcome: &mut Outcome) {
+    pub(super) fn give_up_before(&mut self, before: Instant, now: Instant, outcome: &mut Outcome) {
         let lost = self.sent.give_up_before(before);
         let data = || lost.iter().filter(|packet| packet.counts);
         self.mtu.on_silence(now, data().map(|packet| packet.bytes.into()));

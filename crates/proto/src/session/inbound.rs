@@ -48,6 +48,11 @@ impl Session {
             self.on_connected();
         }
         let path = self.path_for(now, header, received).ok_or(Rejection::UnknownPath)?;
+        if self.paths[path].rejoins(route(received)) {
+            let (id, outcome) =
+                (self.paths[path].id(), self.paths[path].rejoin(now, route(received)));
+            self.apply(now, id, outcome);
+        }
         self.paths.receiving(path).on_datagram(
             now,
             header.packet_number,

@@ -241,6 +241,19 @@ impl Session {
         is_any
     }
 
+    /// Learns that a connection has ended that a path went by: it is absent until it comes by
+    /// another one.
+    pub(crate) fn on_stream_ended(&mut self, now: Instant, remote: Via) {
+        for index in 0..self.paths.len() {
+            if self.paths[index].route().remote == remote {
+                let (id, outcome) =
+                    (self.paths[index].id(), self.paths[index].on_stream_ended(now));
+                self.apply(now, id, outcome);
+            }
+        }
+        self.after_change(now);
+    }
+
     /// Learns how long IP packets are that the interfaces of paths carry, where that is known.
     pub(crate) fn set_interface_mtus(
         &mut self,
@@ -266,7 +279,11 @@ impl Session {
     /// Notes that a datagram has not left: the kernel refused it.
     pub(crate) fn on_unsent(&mut self, id: PathId, number: u64) {
         if let Some(path) = self.path_mut(id) {
-            path.on_unsent(number);
+            let outcome = path.on_unsent(number);
+            if !outcome.lost.is_empty() {
+                self.apply(self.now, id, outcome);
+                self.after_change(self.now);
+            }
         }
     }
 

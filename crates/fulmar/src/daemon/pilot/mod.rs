@@ -71,7 +71,10 @@ impl Daemon {
             works: path.state == PathState::Active && state.connected_at.is_some(),
             loses: Some(path.loss.max(path.loss_in)).filter(|loss| *loss >= MUCH_LOSS),
         };
-        let links = status.paths.iter().zip(names).map(seen).collect();
+        let stands_by =
+            |path: &PathStatus| self.stands_by(PathRef { session, path: path.id }, path);
+        let links = status.paths.iter().zip(names).filter(|(path, _)| !stands_by(path));
+        let links = links.map(seen).collect();
         Look { is_full, is_own_line, autopilot, twin, links }
     }
 

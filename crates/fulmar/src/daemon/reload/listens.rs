@@ -36,7 +36,7 @@ impl Daemon {
             self.refresh_sockets(now);
             return Err(problem);
         }
-        gone.into_iter().for_each(|slot| self.close_link(slot));
+        gone.into_iter().for_each(|slot| self.close_link(now, slot));
         self.sockets.rename(&new.listens);
         Ok(counted)
     }

@@ -97,8 +97,7 @@ impl Daemon {
             }
             path.config = config.clone();
             if let Some(socket) = self.sockets.list.get_mut(slot) {
-                socket.name.clone_from(&config.name);
-                socket.group = config.peer as u64;
+                socket.follow(config);
             }
         }
         if !self.leaves_room(new) {
@@ -124,6 +123,11 @@ impl Daemon {
 
 fn is_same(old: &PathConfig, new: &PathConfig, moves: &Moves) -> bool {
     let is_peers = moves.peer(old.peer) == Some(new.peer);
-    let (old, new) = [old, new].map(|it| (&it.interface, &it.remotes, it.relay)).into();
+    let stands_in = |it: &PathConfig| it.beside.as_ref().map(|beside| beside.stands_in);
+    let what = |it| {
+        let PathConfig { interface, remotes, relay, carrier, .. }: &PathConfig = it;
+        (interface.clone(), remotes.clone(), *relay, *carrier, stands_in(it))
+    };
+    let (old, new) = [old, new].map(what).into();
     is_peers && old == new
 }

@@ -30,6 +30,8 @@ pub(super) struct Message {
     pub(super) rank: Class,
     /// Copies under way, by path.
     pub(super) flights: SmallVec<[Flight; 4]>,
+    /// A connection that has fallen silent with a copy: it brings that one later, or none.
+    pub(super) left_on: Option<PathId>,
     /// When the first copy of the present round was sent.
     pub(super) round_started: Option<Instant>,
     /// True once any path has taken a copy.
@@ -90,6 +92,7 @@ impl Message {
             place,
             rank: submission.policy.class,
             flights: SmallVec::new(),
+            left_on: None,
             round_started: None,
             is_copied: false,
             second: SecondCopy::None,
@@ -123,6 +126,7 @@ impl Message {
 
     /// Notes that one copy on `path` was lost; false when none was known there.
     pub(super) fn on_lost(&mut self, path: PathId) -> bool {
+        self.left_on.take_if(|left_on| *left_on == path);
         let Some(index) = self.flights.iter().position(|flight| flight.path == path) else {
             return false;
         };
@@ -153,6 +157,11 @@ impl Message {
     pub(super) fn sent_on(&self, path: PathId) -> Option<Instant> {
         let flight = self.flights.iter().find(|flight| flight.path == path);
         flight.map(|flight| flight.sent_at)
+    }
+
+    /// Tells whether a copy is under way on `path`, of which nothing more is expected or not.
+    pub(super) fn is_on(&self, path: PathId) -> bool {
+        self.left_on == Some(path) || self.sent_on(path).is_some()
     }
 
     /// Forgets all copies on `path`; true when there were any.

@@ -70,7 +70,8 @@ pub(crate) struct ControlPath {
     pub(crate) id: PathId,
     /// True when it is believed to work; a suspected path still gets its copies of control.
     pub(crate) usable: bool,
-    /// Age at which a copy that is under way there may be repeated there.
+    /// Age at which a copy that is under way there may be repeated there; [`Duration::MAX`] on a
+    /// connection, which repeats by itself.
     pub(crate) repeat_after: Duration,
     /// How long a copy takes that is sent now.
     pub(crate) transit: Duration,
@@ -93,6 +94,11 @@ impl ControlPath {
     pub(crate) fn takes(&self, class: Class) -> bool {
         let tier = class.tier();
         self.carries.has(tier) && !(self.backup && tier == Tier::Control)
+    }
+
+    /// Tells whether what was sent there is late at worst, and never lost.
+    pub(crate) fn keeps(&self) -> bool {
+        self.repeat_after == Duration::MAX
     }
 
     /// Makes a path of which the operator has said nothing.

@@ -247,6 +247,7 @@ impl Outbox {
         self.handle_timeout(now);
         let behind = self.is_behind(now, path, tier);
         let (messages, usable) = (&self.messages, self.pending.usable());
+        let keeps = self.pending.keeps(path);
         let fits = |seq: u64, is_fresh: bool, bytes: usize| {
             messages.get(&seq).is_some_and(|message| {
                 // What is under way on this path is no less so while an answer is overdue here.
@@ -254,6 +255,7 @@ impl Outbox {
                 let expected = message.flights.iter().any(|flight| is_expected(flight.path));
                 let takes = room.rate.transmission_time(message.submission.payload.len());
                 expected != is_fresh
+                    && !(keeps && message.is_on(path))
                     && message.submission.payload.len() <= bytes
                     && message.arrives_in_time(now, room.transit + takes, room.doubt)
             })

@@ -113,11 +113,12 @@ impl Pending {
         }
     }
 
-    /// Returns the path that alone is usable, of those that take copies of a class.
+    /// Returns the path that alone is usable, of those that take copies of a class; none where it
+    /// loses nothing, so that a second copy there is for nothing.
     pub(super) fn lone_usable(&self, class: Class) -> Option<PathId> {
         let mut usable = self.usable_for(class);
         let first = usable.next()?;
-        usable.next().is_none().then_some(first.path.id)
+        (usable.next().is_none() && !first.path.keeps()).then_some(first.path.id)
     }
 
     /// Lists the paths.
@@ -137,6 +138,11 @@ impl Pending {
     /// Tells whether a path takes copies of a class as a matter of course.
     pub(super) fn takes(&self, path: PathId, class: Class) -> bool {
         self.paths().any(|known| known.id == path && known.takes(class))
+    }
+
+    /// Tells whether what was sent on a path is late at worst, and never lost.
+    pub(super) fn keeps(&self, path: PathId) -> bool {
+        self.paths().any(|known| known.id == path && known.keeps())
     }
 
     /// Queues a copy for one path, if that may carry it.

@@ -9,7 +9,7 @@
 
 use units::Instant;
 
-use super::message::SecondCopy;
+use super::message::{Message, SecondCopy};
 use super::outbox::Outbox;
 use super::plan::{Form, Round, View, wants_on_gained};
 use crate::ids::PathId;
@@ -96,11 +96,17 @@ impl Outbox {
 
     /// Takes back what a path that fell silent alone carries; replicas have their other paths.
     pub(super) fn on_silent(&mut self, now: Instant, path: PathId, is_removed: bool) {
+        let keeps = !is_removed && self.pending.keeps(path);
+        let forget = |message: &mut Message| {
+            let forgot = message.forget_path(path);
+            message.left_on = Some(path).filter(|_| forgot && keeps).or(message.left_on);
+            forgot
+        };
         let affected: Vec<u64> = self
             .messages
             .iter_mut()
             .filter(|(_, message)| is_removed || message.form == Form::Best)
-            .filter_map(|(&seq, message)| message.forget_path(path).then_some(seq))
+            .filter_map(|(&seq, message)| forget(message).then_some(seq))
             .collect();
         for seq in affected {
             self.follow_up_loss(now, seq);

@@ -329,6 +329,11 @@ fn route(port: u16) -> Route {
     Route { interface: InterfaceId(0), local: None, remote }
 }
 
+/// The same address, by a connection.
+fn stream_route(port: u16) -> Route {
+    Route { remote: Via::Stream(([192, 0, 2, 1], port).into()), ..route(port) }
+}
+
 fn take(path: &mut Path, now: Instant, step: &Step) {
     match *step {
         Step::Wait { .. } => {}
@@ -384,11 +389,13 @@ proptest! {
             Just(CongestionKind::None)
         ],
         initiator in any::<bool>(),
+        by_stream in any::<bool>(),
     ) {
         let idle_probe = Duration::from_secs(1);
         let config = PathConfig { congestion, initiator, idle_probe, protect_control: ProtectControl::Off };
         let mut now = at(1);
-        let mut path = Path::new(now, PathId(0), route(1), config, 9);
+        let begun = if by_stream { stream_route(1) } else { route(1) };
+        let mut path = Path::new(now, PathId(0), begun, config, 9);
         for step in &steps {
             if let Step::Wait { us } = step {
                 now += Duration::from_micros(*us);
@@ -417,4 +424,73 @@ proptest! {
             prop_assert!(calls < 3_000, "{:?} {path:?}", path.timeout());
         }
     }
+}
+
+#[test]
+fn what_a_connection_has_not_answered_is_late_until_it_ends_and_no_loss_of_the_link_then() {
+    let (mut now, config) = (
+        at(1),
+        PathConfig {
+            congestion: CongestionKind::DelayBounded,
+            initiator: true,
+            idle_probe: Duration::from_secs(1),
+            protect_control: ProtectControl::Balanced,
+        },
+    );
+    let mut path = Path::new(now, PathId(0), stream_route(1), config, 9);
+    path.confirm_address(now, Duration::from_millis(20));
+    let control = Step::Send { bytes: 100, ack_eliciting: true, bulk: false };
+    (0..20).for_each(|_| take(&mut path, now, &control));
+    now += Duration::from_millis(20);
+    // Numbers that are left out do not matter here: the first few never are.
+    let ranges = [0..=3, 10..=12];
+    let answered = AckInfo {
+        largest: 12,
+        received_at_us: 0,
+        delay: Duration::ZERO,
+        ranges: &ranges,
+        elsewhere: false,
+    };
+    assert_eq!(path.on_ack(now, &answered).lost.len(), 6, "the peer has dropped them");
+    let bulk = path.bulk_budget(now);
+    assert!(bulk > 1 << 30, "the kernel bounds it: {bulk}");
+    let late = now + Duration::from_secs(10);
+    while path.state() == PathState::Active && now < late {
+        now = path.timeout().expect("it is watched");
+        assert_eq!(path.on_timeout(now).lost.len(), 0);
+        if path.probe_is_wanted() {
+            take(&mut path, now, &control);
+        }
+    }
+    assert_eq!((path.state(), path.bulk_budget(now)), (PathState::Suspected, 0));
+    let (pn, unsent) = (path.next_packet_number(), SentFrames::new());
+    let (bytes, marked) = (100, false);
+    let unsent = Outgoing {
+        pn,
+        bytes,
+        ack_eliciting: true,
+        bulk: true,
+        marked,
+        route: None,
+        frames: unsent,
+    };
+    path.on_packet_sent(now, unsent);
+    assert_eq!(path.on_unsent(pn).lost.len(), 1, "nobody else tells of it");
+    let ended = path.on_stream_ended(now);
+    assert_eq!((path.state(), ended.lost.len() >= 20 - 13), (PathState::Absent, true));
+    assert_eq!(path.mtu_probe(now), None);
+    assert!(!path.rejoins(stream_route(2)), "this end connects");
+    let mut path =
+        Path::new(now, PathId(0), stream_route(1), PathConfig { initiator: false, ..config }, 9);
+    path.confirm_address(now, Duration::from_millis(20));
+    path.on_stream_ended(now);
+    assert!(path.rejoins(stream_route(2)) && !path.rejoins(route(2)));
+    let back = path.rejoin(now, stream_route(2));
+    assert_eq!(back.changed, Some((PathState::Absent, PathState::Validating)));
+    assert_eq!(path.take_challenge(now), None, "nothing has come by it");
+    path.on_datagram(now, 1, stream_route(2), 100);
+    let challenge = path.take_challenge(now).expect("it has to prove itself");
+    assert_eq!(challenge.route, stream_route(2));
+    path.on_response(now, challenge.token);
+    assert_eq!(path.state(), PathState::Active);
 }

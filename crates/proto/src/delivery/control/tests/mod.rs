@@ -550,3 +550,29 @@ fn hostile_frames_neither_grow_nor_hang_the_inbox() {
         assert!(inbox.timeout().is_none_or(|at| at > now));
     }
 }
+
+#[test]
+fn a_connection_gets_one_copy_and_another_only_after_it_has_ended() {
+    for copies in [Copies::All, Copies::Best] {
+        let now = Instant::from_millis(1_000);
+        let mut outbox = Outbox::new(&Reliability::default(), 7);
+        let kept = |usable| [ControlPath::plain(PathId(0), usable, Duration::MAX)];
+        outbox.set_paths(now, &kept(true), 20 * MS);
+        let policy = Policy { copies, ..Policy::TRANSACTIONAL };
+        let submission = Submission { channel: 1, policy, lane: lane(1), payload: vec![7; 20] };
+        outbox.submit(now, submission).expect("room");
+        let room = CopyRoom::both(1_000);
+        assert!(outbox.poll(now, PathId(0), Tier::Control, room).is_some());
+        for ms in 1..1_500 {
+            let now = now + ms * MS;
+            // It falls silent, and works again.
+            outbox.set_paths(now, &kept(ms % 500 < 400), 20 * MS);
+            outbox.handle_timeout(now);
+            assert!(outbox.poll(now, PathId(0), Tier::Control, room).is_none(), "{copies:?} {ms}");
+        }
+        let now = now + 1_500 * MS;
+        outbox.set_paths(now, &kept(true), 20 * MS);
+        outbox.on_lost(now, 0, PathId(0));
+        assert!(outbox.poll(now, PathId(0), Tier::Control, room).is_some(), "{copies:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The drone's side: a connection for each path that is over one, made again when it ends, and a
+//! fresh one beside one that stands still.
+//!
+//! ```text
+//! none                         dial now, and every second, each try for 3 s
+//! nothing arrived for 1 s      (three round trips, where these take longer) dial likewise: after an
+//!                              outage the old one waits for its next repeat, a fresh one does not
+//! a try comes about            it is the path's connection, and the old one ends
+//! the old one goes on first    the tries end
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use proto::{Duration, Instant};
+use sys::connection::Connection;
+use sys::poller::Interest;
+
+use super::super::Daemon;
+use super::super::tokens::Token;
+use super::{Standing, Streams};
+
+/// Time between two tries.
+const TRY_EVERY: Duration = Duration::from_secs(1);
+/// How long one lasts: beyond the round trip of a satellite, and a first SYN that was lost.
+const TRY_FOR: Duration = Duration::from_secs(3);
+/// How long nothing may have arrived of what is under way: longer than the kernel takes to repeat
+/// what one loss took, and a repeat that was lost as well.
+const STANDS: Duration = Duration::from_secs(1);
+
+/// A drone's paths over connections, by slot.
+#[derive(Default)]
+pub(super) struct Dials(BTreeMap<usize, Dial>);
+
+/// How a path comes to its connection.
+pub(super) struct Dial {
+    /// The address that the session knows its other end by, whichever of its addresses it is at.
+    label: SocketAddr,
+    /// Its connection.
+    pub(super) current: Option<usize>,
+    /// Tries under way, with when each began.
+    tries: Vec<(usize, Instant)>,
+    next_at: Instant,
+    /// Whether it is to have one: not while UDP does.
+    pub(super) is_wanted: bool,
+    /// Connections that came about.
+    pub(super) made: u64,
+    /// Why the last try failed.
+    pub(super) trouble: Option<String>,
+}
+
+impl Dials {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn get(&self, slot: usize) -> Option<&Dial> {
+        self.0.get(&slot)
+    }
+
+    pub(super) fn get_mut(&mut self, slot: usize) -> Option<&mut Dial> {
+        self.0.get_mut(&slot)
+    }
+
+    /// Forgets a connection that has ended.
+    pub(super) fn forget(&mut self, place: usize) {
+        for dial in self.0.values_mut() {
+            dial.current.take_if(|current| *current == place);
+            dial.tries.retain(|(one, _)| *one != place);
+        }
+    }
+}
+
+impl Streams {
+    /// Has a drone's path dialled; returns the address that the session is to know its other end
+    /// by: the first that was ever known.
+    pub(in super::super) fn add_dial(
+        &mut self,
+        slot: usize,
+        label: SocketAddr,
+        stands_in: bool,
+    ) -> SocketAddr {
+        let (current, tries, trouble) = Default::default();
+        let (next_at, is_wanted, made) = (Instant::ZERO, !stands_in, 0);
+        let new = Dial { label, current, tries, next_at, is_wanted, made, trouble };
+        self.dials.0.entry(slot).or_insert(new).label
+    }
+
+    /// Forgets a drone's path, whose connections have ended.
+    pub(in super::super) fn remove_dial(&mut self, slot: usize) {
+        self.dials.0.remove(&slot);
+    }
+
+    /// Tells whether a drone's path has a connection.
+    pub(in super::super) fn is_carried(&self, slot: usize) -> bool {
+        self.dials.get(slot).is_some_and(|dial| dial.current.is_some())
+    }
+
+    /// Ends what is not needed any more, and lists the slots that are to be dialled.
+    fn due(&mut self, now: Instant, is_there: impl Fn(usize) -> bool) -> Vec<usize> {
+        let (mut due, mut over) = (Vec::new(), Vec::new());
+        for (&slot, dial) in &mut self.dials.0 {
+            let list = &self.list;
+            let stands = |place: usize| {
+                let stream = list.get(place)?.as_ref()?;
+                let rtt = stream.connection.info().map_or(Duration::ZERO, |info| info.srtt);
+                Some(stream.stands_for(now) >= STANDS.max(rtt * 3))
+            };
+            let is_needed = dial.current.is_none_or(|place| stands(place).unwrap_or(true));
+            let is_wanted = dial.is_wanted && is_there(slot);
+            let is_over = |since: Instant| now.since(since) >= TRY_FOR;
+            let ends = |at: Instant| !is_wanted || !is_needed || is_over(at);
+            over.extend(dial.tries.iter().filter(|(_, at)| ends(*at)).map(|(place, _)| *place));
+            over.extend(dial.current.filter(|_| !is_wanted));
+            if is_wanted && is_needed && dial.next_at <= now {
+                dial.next_at = now + TRY_EVERY;
+                due.push(slot);
+            }
+        }
+        over.into_iter().for_each(|place| self.end(place));
+        due
+    }
+}
+
+impl Daemon {
+    /// Dials for the paths that need a connection.
+    pub(super) fn dial(&mut self, now: Instant) {
+        let Self { streams, sockets, .. } = self;
+        let is_there = |slot| sockets.list.get(&slot).is_some_and(|socket| socket.is_there());
+        for slot in streams.due(now, is_there) {
+            self.remotes.look_up(now, slot);
+            let Self { streams, sockets, remotes, poller, .. } = self;
+            let Some(to) = remotes.in_turn(slot) else { continue };
+            let interface = sockets.interface_of(slot);
+            let begun = Connection::begin(to, interface.as_deref());
+            let begun = begun.and_then(|connection| {
+                streams.add(now, (connection, Standing::Dialled), (slot, to), poller)
+            });
+            let Some(dial) = streams.dials.get_mut(slot) else { continue };
+            match begun {
+                Ok(place) => dial.tries.push((place, now)),
+                Err(error) => dial.trouble = Some(format!("connect to {to}: {error}")),
+            }
+        }
+    }
+
+    /// Takes note that a connection has come about or failed.
+    pub(super) fn finish_dial(&mut self, now: Instant, place: usize) {
+        let Self { streams, poller, .. } = self;
+        let Some(stream) = streams.get_mut(place) else { return };
+        let (slot, at) = (stream.slot, stream.remote);
+        let failure = stream.connection.failure();
+        if failure.is_none() && !stream.connection.is_there() {
+            return;
+        }
+        let made = poller.modify(&stream.connection, Token::Stream(place).encode(), Interest::Read);
+        let Some(dial) = streams.dials.get_mut(slot) else { return };
+        if let Some(error) = failure.or(made.err()) {
+            dial.trouble = Some(format!("connect to {at}: {error}"));
+            streams.end(place);
+            return self.drop_ended(now);
+        }
+        let (old, label) = (dial.current.take(), dial.label);
+        dial.tries.retain(|(one, _)| *one != place);
+        let others = std::mem::take(&mut dial.tries);
+        dial.current = Some(place);
+        dial.made += 1;
+        dial.trouble = None;
+        others.into_iter().for_each(|(other, _)| streams.end(other));
+        if let Some(old) = old {
+            streams.end(old);
+        }
+        self.drop_ended(now);
+        if let Some(stream) = self.streams.get_mut(place) {
+            (stream.standing, stream.remote) = (Standing::Own, label);
+            (stream.since, stream.heard) = (now, now);
+        }
+        self.streams.by_remote.insert((slot, label), place);
+        tracing::info!(link = %self.sockets.list[&slot].name, %at, "connected by TCP");
+        self.set_carried(now, slot, true);
+    }
+}
