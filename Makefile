@@ -10,12 +10,13 @@ BESIDE_MINUTES ?= 60
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz tyres experiments records report page scorecard lab ns3 deb tarball test-deb setup install clean
+.PHONY: list demo fly look look-report beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz tyres experiments records report page scorecard lab ns3 deb tarball test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
 	@echo 'make fly          a simulated vehicle and a ground station over two emulated links that fail: see a heartbeat cross'
 	@echo 'make look         the page of fulmar web in a headless browser: pictures, accessibility, the keyboard, a thousand drones'
+	@echo 'make look-report the page of make page in a headless browser: pictures, accessibility, what it asks of others (nothing)'
 	@echo 'make beside       an hour of flight with and without that page: what it costs control (BESIDE_MINUTES=$(BESIDE_MINUTES))'
 	@echo 'make dashboard    the Grafana dashboard against its schema (needs npm)'
 	@echo 'make test         set up and run every test; ends with "N passed, N failed, N skipped"'
@@ -56,6 +57,10 @@ look:
 	@scripts/setup look
 	$(CARGO) build --release --locked -p fulmar
 	@FULMAR=$(TARGET)/release/fulmar CARGO_TARGET_DIR=$(TARGET) scripts/look-page/look
+
+look-report: page
+	@scripts/setup look
+	@CARGO_TARGET_DIR=$(TARGET) scripts/look-page/look papers $(TARGET)/report/index.html
 
 beside:
 	@scripts/setup demo
