@@ -109,9 +109,7 @@ fuzz:
 test-aarch64:
 	@scripts/test-aarch64
 
-# Those with -emu in their name want a quiet machine: fulmar-lab report FILE runs them.
-RECORDS = $(filter-out %-emu.toml %throughput.toml,$(wildcard experiments/*/*.toml))
-
+# Those of real time want a quiet machine: fulmar-lab run all --emu runs them, one after the other.
 # What a file came to is kept as long as the program is the same: RESUME= runs all of it anew.
 RESUME ?= $(TARGET)/experiments
 
@@ -120,14 +118,13 @@ experiments: WITH = $(if $(RESUME),--resume $(RESUME))
 records: WITH = --record $(if $(RESUME),--resume $(RESUME))
 tyres: WITH = --quick
 experiments tyres records:
-	$(TARGET)/release/fulmar-lab report $(WITH) $(RECORDS)
+	$(TARGET)/release/fulmar-lab run all --sim $(WITH)
 	$(if $(filter records,$@),$(TARGET)/release/fulmar-lab report --list experiments/items.md --claims README.md)
 
 # What does not reach what it must is on the page as well. Real time: one after the other, on a quiet machine.
 EMU ?=
-report: RECORDS += $(if $(EMU),$(wildcard experiments/*/*-emu.toml experiments/*/*throughput.toml))
 report: lab
-	-$(TARGET)/release/fulmar-lab report $(if $(RESUME),--resume $(RESUME)) $(RECORDS) >$(TARGET)/report.txt
+	-$(TARGET)/release/fulmar-lab run all $(if $(EMU),,--sim) $(if $(RESUME),--resume $(RESUME)) >$(TARGET)/report.txt
 	@$(MAKE) --no-print-directory page
 
 # The list and the table of README.md go with the records: they are committed with them.

@@ -43,11 +43,20 @@ pub(crate) use papers::try_page;
 pub(crate) use run::report;
 
 /// What `fulmar-lab report` is asked for.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ReportArgs {
     /// Files such as experiments/conclone/fig9-11-table2.toml.
-    #[arg(required_unless_present_any = ["html", "list", "claims"], conflicts_with_all = ["html", "list", "claims"], value_name = "FILE")]
+    #[arg(required_unless_present_any = ["all", "html", "list", "claims"], conflicts_with_all = ["all", "sim", "emu", "html", "list", "claims"], value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Run every record beside --papers; `fulmar-lab run all` is the same.
+    #[arg(long, conflicts_with_all = ["html", "list", "claims"])]
+    all: bool,
+    /// Of all, those of virtual time.
+    #[arg(long, requires = "all", conflicts_with = "emu")]
+    sim: bool,
+    /// Of all, those of real time: hours, on a quiet machine.
+    #[arg(long, requires = "all")]
+    emu: bool,
     /// Write what comes into the files in place of what they have of ours, with the date and what
     /// made it; and all of the result, with the intervals, into results/ beside the file.
     #[arg(long)]
@@ -82,6 +91,30 @@ pub(crate) struct ReportArgs {
     /// What the papers have, and what shows it here; records lie in the folders beside it.
     #[arg(long, value_name = "FILE", default_value = "experiments/papers.toml")]
     papers: PathBuf,
+}
+
+impl ReportArgs {
+    /// Returns these with the files that are meant by all.
+    ///
+    /// # Errors
+    /// Names a record that cannot be read.
+    fn with_all(&self) -> Result<Self, String> {
+        let mut own = self.clone();
+        if !self.all {
+            return Ok(own);
+        }
+        for path in papers::records(papers::folder_of(&self.papers)) {
+            let mode = words_mode(&Record::read(&path)?.run);
+            let is_left_out = if mode == Mode::Sim { self.emu } else { self.sim };
+            if !is_left_out {
+                own.files.push(path);
+            }
+        }
+        match own.files.is_empty() {
+            true => Err(format!("--all: no records beside {}", self.papers.display())),
+            false => Ok(own),
+        }
+    }
 }
 
 /// A recorded experiment: what to run, and what came of it.

@@ -56,6 +56,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<bool, Failure> {
         papers::write(args).map_err(Failure::Usage)?;
         return Ok(true);
     }
+    let args = &args.with_all().map_err(Failure::Usage)?;
     let files = open(args).map_err(Failure::Usage)?;
     if files.iter().any(|file| file.play.mode() == Mode::Emu) {
         // Forks: must come before the first thread.

@@ -175,8 +175,7 @@ pub(super) fn write(args: &ReportArgs) -> Result<(), String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("read {}: {error}", file.display()))?;
     let papers = Papers::of_text(&file.display().to_string(), &text)?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(file);
     let kept = match &args.resume {
         // One that is not there holds nothing; opening would make it.
         Some(directory) if directory.is_dir() => Some(Kept::open(directory)?),
@@ -206,6 +205,26 @@ pub(super) fn write(args: &ReportArgs) -> Result<(), String> {
         whole_file::write(place, text.as_bytes()).map_err(|why| format!("--claims: {why}"))?;
     }
     Ok(())
+}
+
+/// Returns the folder whose folders have the records.
+pub(super) fn folder_of(papers: &Path) -> &Path {
+    let folder = papers.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Returns every record in the folders of a folder, in the order of their paths.
+pub(super) fn records(folder: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| {
+        let all = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        all.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let folders = entries(folder).into_iter().filter(|path| path.is_dir());
+    let files = folders.flat_map(|inner| entries(&inner));
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml");
+    let mut records: Vec<PathBuf> = files.filter(is_record).collect();
+    records.sort_unstable();
+    records
 }
 
 impl Papers {

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::records;
 use crate::record::kept::{self, Kept};
 use crate::record::pairs::Pairs;
 use crate::record::row::{Row, is_same};
@@ -69,14 +70,7 @@ pub(super) struct Shelf {
 impl Shelf {
     /// Reads every record in the folders of a folder.
     pub(super) fn open(folder: &Path, kept: Option<&Kept>) -> Self {
-        let entries = |folder: &Path| {
-            let all = fs::read_dir(folder).into_iter().flatten().flatten();
-            all.map(|entry| entry.path()).collect::<Vec<_>>()
-        };
-        let files = entries(folder).into_iter().filter(|path| path.is_dir());
-        let files = files.flat_map(|inner| entries(&inner));
-        let records = files.filter(|path| path.extension().is_some_and(|end| end == "toml"));
-        let books = records.filter_map(|file| {
+        let books = records(folder).into_iter().filter_map(|file| {
             let path = file.strip_prefix(folder).ok()?.to_owned();
             let text = read_text(&file);
             let run = |record: &Record| match &record.pairs {

@@ -146,7 +146,10 @@ fn figures(known: &Known<'_>) -> String {
     } else {
         format!("<p class=\"soft\">No column for {}.</p>\n", reasons.join("; "))
     };
-    format!("<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"table\">{}</div>\n{below}", table(&headings, &rows))
+    format!(
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"table\">{}</div>\n{below}",
+        table(&headings, &rows)
+    )
 }
 
 fn content(row: &TableRow<'_>, column: Column) -> String {
@@ -227,7 +230,11 @@ fn checks(known: &Known<'_>) -> String {
     let fitted = known.item.fitted.as_ref();
     let fitted = fitted.map(|why| format!("<p>Not testable: {}.</p>\n", prose(why)));
     let headings = ["equation", "figure", "the paper", "ours", "verdict"];
-    format!("<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"table\">{}</div>\n{}", table(&headings, &rows), fitted.unwrap_or_default())
+    format!(
+        "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"table\">{}</div>\n{}",
+        table(&headings, &rows),
+        fitted.unwrap_or_default()
+    )
 }
 
 /// Writes a picture into the page.

@@ -261,3 +261,20 @@ fn what_is_in_the_corpus_makes_a_page() {
         try_page(&input);
     }
 }
+
+#[test]
+fn all_are_the_records_of_one_life_or_of_both() {
+    let of = |sim, emu| {
+        let papers = folder().join("papers.toml");
+        let args = ReportArgs { all: true, sim, emu, papers, ..ReportArgs::default() };
+        args.with_all().expect("records").files
+    };
+    let (sim, emu, both) = (of(true, false), of(false, true), of(false, false));
+    assert!(!sim.is_empty() && !emu.is_empty() && sim.len() + emu.len() == both.len());
+    assert!(sim.iter().all(|path| !path.ends_with("conclone/fig1-throughput.toml")));
+    assert!(emu.iter().all(|path| !path.ends_with("asran/ns3-mobility.toml")));
+    assert!(both.is_sorted());
+    let none = ReportArgs { all: true, ..ReportArgs::default() };
+    let none = ReportArgs { papers: "nowhere/papers.toml".into(), ..none };
+    assert!(none.with_all().is_err_and(|why| why.contains("nowhere")));
+}
