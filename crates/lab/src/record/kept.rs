@@ -146,7 +146,7 @@ pub(super) fn write_result(
     let outcome = Outcome { results, ..outcome.clone() };
     let entry = Entry { format: FORMAT, key: commit.unwrap_or_default().to_owned(), outcome };
     let named = |why: &dyn core::fmt::Display| format!("{}: {why}", place.display());
-    let text = serde_json::to_string_pretty(&entry).map_err(|error| named(&error))?;
+    let text = serde_json::to_string(&entry).map_err(|error| named(&error))?;
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder).map_err(|error| named(&error))?;
     }
