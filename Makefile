@@ -10,12 +10,13 @@ BESIDE_MINUTES ?= 60
 NS3_SEEDS ?= 1-20
 ARCHES ?= amd64 arm64 armhf
 
-.PHONY: list demo fly look beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz tyres experiments records scorecard lab ns3 deb tarball test-deb setup install clean
+.PHONY: list demo fly look look-report beside dashboard python test-python book test test-aarch64 lint deny miri docs fuzz tyres experiments records report page scorecard lab ns3 deb tarball test-deb setup install clean
 
 list:
 	@echo 'make demo         set up, build and fly the demonstration: two daemons, two bad links, a table and a picture'
 	@echo 'make fly          a simulated vehicle and a ground station over two emulated links that fail: see a heartbeat cross'
 	@echo 'make look         the page of fulmar web in a headless browser: pictures, accessibility, the keyboard, a thousand drones'
+	@echo 'make look-report the page of make page in a headless browser: pictures, accessibility, what it asks of others (nothing)'
 	@echo 'make beside       an hour of flight with and without that page: what it costs control (BESIDE_MINUTES=$(BESIDE_MINUTES))'
 	@echo 'make dashboard    the Grafana dashboard against its schema (needs npm)'
 	@echo 'make test         set up and run every test; ends with "N passed, N failed, N skipped"'
@@ -29,6 +30,8 @@ list:
 	@echo 'make tyres        a minute for all four papers: parts of the experiments, each figure beside the paper'"'"'s'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached; goes on where it was cut off'
 	@echo 'make records      the same, and write what comes into experiments/: for a change that moves figures'
+	@echo 'make report      run what experiments/ has recorded, as make experiments does (EMU=1: in real time too, some seven hours), and make the page of it'
+	@echo 'make page        the page alone, in seconds: each figure and table of the papers beside ours, of what is recorded and kept: $(TARGET)/report/index.html'
 	@echo 'make scorecard    play every scene that the engine is judged by, show what moved, and write the card anew: experiments/scorecard.toml'
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
 	@echo 'make setup        install what the above need (without ns-3), nothing else'
@@ -54,6 +57,10 @@ look:
 	@scripts/setup look
 	$(CARGO) build --release --locked -p fulmar
 	@FULMAR=$(TARGET)/release/fulmar CARGO_TARGET_DIR=$(TARGET) scripts/look-page/look
+
+look-report: page
+	@scripts/setup look
+	@CARGO_TARGET_DIR=$(TARGET) scripts/look-page/look papers $(TARGET)/report/index.html
 
 beside:
 	@scripts/setup demo
@@ -102,9 +109,7 @@ fuzz:
 test-aarch64:
 	@scripts/test-aarch64
 
-# Those with -emu in their name want a quiet machine: fulmar-lab report FILE runs them.
-RECORDS = $(filter-out %-emu.toml %throughput.toml,$(wildcard experiments/*/*.toml))
-
+# Those of real time want a quiet machine: fulmar-lab run all --emu runs them, one after the other.
 # What a file came to is kept as long as the program is the same: RESUME= runs all of it anew.
 RESUME ?= $(TARGET)/experiments
 
@@ -113,7 +118,19 @@ experiments: WITH = $(if $(RESUME),--resume $(RESUME))
 records: WITH = --record $(if $(RESUME),--resume $(RESUME))
 tyres: WITH = --quick
 experiments tyres records:
-	$(TARGET)/release/fulmar-lab report $(WITH) $(RECORDS)
+	$(TARGET)/release/fulmar-lab run all --sim $(WITH)
+	$(if $(filter records,$@),$(TARGET)/release/fulmar-lab report --list experiments/items.md --claims README.md)
+
+# What does not reach what it must is on the page as well. Real time: one after the other, on a quiet machine.
+EMU ?=
+report: lab
+	-$(TARGET)/release/fulmar-lab run all $(if $(EMU),,--sim) $(if $(RESUME),--resume $(RESUME)) >$(TARGET)/report.txt
+	@$(MAKE) --no-print-directory page
+
+# The list and the table of README.md go with the records: they are committed with them.
+page: lab
+	$(TARGET)/release/fulmar-lab report --html $(TARGET)/report --list experiments/items.md --claims README.md $(if $(RESUME),--resume $(RESUME))
+	@echo 'open $(TARGET)/report/index.html'
 
 lab:
 	@scripts/setup build

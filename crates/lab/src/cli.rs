@@ -41,7 +41,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run an experiment and report its figures.
     ///
-    /// One of those below, or one that a file describes: `fulmar-lab run FILE.toml --sim`.
+    /// One of those below, or one that a file describes: `fulmar-lab run FILE.toml --sim`. All that
+    /// experiments/ has recorded: `fulmar-lab run all --sim --resume DIR`.
     Run {
         /// Which one.
         #[command(subcommand)]
@@ -109,7 +110,7 @@ pub(crate) enum Command {
 
 /// Reads the command line; a wrong one ends here with exit code 2 and clap's explanation.
 pub(crate) fn parse(words: Vec<OsString>) -> Cli {
-    let matches = command().get_matches_from(with_file(words));
+    let matches = command().get_matches_from(with_all(with_file(words)));
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
@@ -130,6 +131,15 @@ fn with_file(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// Lets `run all` stand for `report --all`.
+fn with_all(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "run") && words.get(2).is_some_and(|it| it == "all")
+    {
+        words.splice(1..3, ["report".into(), "--all".into()]);
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +152,19 @@ mod tests {
         let cli = run(&["fulmar-lab", "run", "own.toml", "--sim"]);
         assert!(matches!(cli.unwrap().command, Command::Run { experiment: Experiment::File(_) }));
         assert!(run(&["fulmar-lab", "run", "own.tom", "--sim"]).is_err());
+    }
+
+    #[test]
+    fn all_is_every_record() {
+        let run = |words: &[&str]| {
+            let words = words.iter().map(OsString::from).collect();
+            Cli::try_parse_from(with_all(words)).map(|cli| cli.command)
+        };
+        let all = run(&["fulmar-lab", "run", "all", "--sim", "--resume", "kept"]);
+        assert!(matches!(all, Ok(Command::Report(_))), "{all:?}");
+        assert!(run(&["fulmar-lab", "run", "all", "--sim", "--emu"]).is_err());
+        assert!(run(&["fulmar-lab", "report", "--sim", "x.toml"]).is_err(), "of all alone");
+        assert!(run(&["fulmar-lab", "report"]).is_err(), "of what?");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The doors for the fuzz targets of measurements, of files of experiments and of flights, of
-//! flight records and of logs of `trace record`; not part of the program otherwise.
+//! flight records, of logs of `trace record` and of the page of the papers; not part of the program
+//! otherwise.
 
 use netem::{Instant, Link};
 use units::{Duration, Rate};
 
 use crate::experiment::file::try_text;
+use crate::record::try_page;
 use crate::traces::{Assumed, HowToRead, link, read, try_flight, try_flights, try_log};
 
 /// Packets that are sent over a link which was made of a measurement.
@@ -74,4 +76,10 @@ pub fn flight_file(text: &str) {
     if let Err(mistakes) = try_flight(text) {
         assert!(mistakes.lines().all(|line| line.starts_with("fuzz.toml:")), "{mistakes}");
     }
+}
+
+/// Makes the page of the papers of a record and of what is kept of its run, a zero byte between
+/// them.
+pub fn papers_page(input: &[u8]) {
+    try_page(input);
 }

@@ -30,9 +30,14 @@ use core::fmt;
 
 use serde::Serialize;
 
+use super::Check;
+
 /// Most points of a grid: a bound on the time that a command line can ask for.
 const POINTS_MAX: f64 = 1e6;
-/// Totals and gain that the paper prints for i = 1, last_max = 2, T = 2.5 [ASRAN eq. 3].
+/// The only parameters for which the paper prints figures [ASRAN §4], and its step.
+const EXAMPLE: Stretch = Stretch { i: 1.0, last_max: 2.0, t: 2.5, rtt: 1.0 };
+const EXAMPLE_STEP: f64 = 0.1;
+/// Totals and gain that the paper prints for them [ASRAN eq. 3].
 const PAPER: Totals = Totals { asran_total: 101.162, cubic_total: 62.375, gain: 1.622 };
 /// CUBIC's mean throughput in the paper's tables, Mbit/s, and what the paper expects of ASRAN
 /// there.
@@ -158,6 +163,27 @@ struct Subflow {
     gain: f64,
 }
 
+/// Returns the sums and expectations of the paper's example beside what it prints of them.
+pub fn checks() -> Vec<Check> {
+    let Ok(Gain { totals, expected_mbps, .. }) = gain(EXAMPLE, EXAMPLE_STEP, &[]) else {
+        return Vec::new();
+    };
+    let sums = [
+        ("sum of CUBIC's windows", totals.cubic_total, PAPER.cubic_total),
+        ("sum of ASRAN's windows", totals.asran_total, PAPER.asran_total),
+        ("gain: their ratio", totals.gain, PAPER.gain),
+    ];
+    let explained = |check: Check| if check.agrees { check } else { check.because(NOTE) };
+    let sums = sums.map(|(what, ours, paper)| {
+        explained(Check::new("Fig. 3", what.to_owned(), ours, paper, 5e-4))
+    });
+    let expected = EXPECTED.iter().zip(expected_mbps).map(|(&(source, _, paper), expected)| {
+        let what = format!("expected of ASRAN, Mbit/s, {source}");
+        explained(Check::new(source, what, expected.ours, paper, 5e-4))
+    });
+    sums.into_iter().chain(expected).collect()
+}
+
 /// Evaluates eq. 1–3, and the rates of `subflows` where there are any.
 ///
 /// # Errors
@@ -173,8 +199,7 @@ pub fn gain(stretch: Stretch, step: f64, subflows: &[Stretch]) -> Result<Gain, S
         }
     }
     let totals = sums(&stretch, step);
-    let paper = (stretch == Stretch { i: 1.0, last_max: 2.0, t: 2.5, rtt: 1.0 } && step == 0.1)
-        .then_some(PAPER);
+    let paper = (stretch == EXAMPLE && step == EXAMPLE_STEP).then_some(PAPER);
     let expected =
         |(source, cubic, paper)| Expected { source, cubic, ours: cubic * totals.gain, paper };
     Ok(Gain {
@@ -295,8 +320,6 @@ fn together(subflows: &[Stretch], step: f64) -> Subflows {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const EXAMPLE: Stretch = Stretch { i: 1.0, last_max: 2.0, t: 2.5, rtt: 1.0 };
 
     #[test]
     fn example_of_the_paper() {

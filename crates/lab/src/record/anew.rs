@@ -10,6 +10,7 @@ use ::record::date;
 use toml_edit::{DocumentMut, InlineTable, value};
 
 use super::Outcome;
+use super::kept::result_of;
 use super::row::Row;
 use crate::report::{Mode, rounded};
 use crate::whole_file;
@@ -67,7 +68,8 @@ pub(super) fn record_anew(
 }
 
 /// Returns the commit that a file's folder has checked out, with a `+` where tracked files other
-/// than `records`, which this report writes, differ from it; none where that is no repository.
+/// than `records` and their results, which this report writes, differ from it; none where that is
+/// no repository.
 pub(super) fn checked_out(file: &Path, records: &[PathBuf]) -> Option<String> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let git = |words: &[&str]| {
@@ -78,7 +80,8 @@ pub(super) fn checked_out(file: &Path, records: &[PathBuf]) -> Option<String> {
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changed = git(&["diff", "--name-only", "--no-relative", "HEAD"])?;
-    let records: Vec<PathBuf> = records.iter().flat_map(|path| path.canonicalize()).collect();
+    let written = records.iter().flat_map(|record| [record.clone(), result_of(record)]);
+    let records: Vec<PathBuf> = written.flat_map(|path| path.canonicalize()).collect();
     let is_record = |path: &str| records.iter().any(|record| record.ends_with(path));
     Some(if changed.lines().all(is_record) { commit } else { commit + "+" })
 }

@@ -14,6 +14,8 @@ pub(super) const AGREES: &str = "agrees";
 pub(super) const DIFFERS: &str = "differs";
 pub(super) const UNDECIDED: &str = "not decided";
 pub(super) const NOT_TESTABLE: &str = "not testable";
+/// What is added where one figure is all there is.
+pub(super) const NO_INTERVAL: &str = ", no interval";
 
 /// A figure measured anew.
 #[derive(Clone, Debug, Serialize)]
@@ -81,6 +83,22 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Returns the figures as the file has them, where nothing else is kept of the run: without an
+    /// interval.
+    pub(super) fn own_rows(&self) -> Vec<Row> {
+        let row = |figure: &Figure| {
+            let mut result = figure.point.clone();
+            result.insert("scheme".to_owned(), json!(figure.scheme));
+            result.insert(figure.key.clone(), json!(figure.ours));
+            let row = figure.row(&[Value::Object(result)]);
+            let paper_scheme = row.paper.and(self.paper_schemes.get(&row.scheme)).cloned();
+            Row { paper_scheme, ..row }
+        };
+        self.figure.iter().map(row).collect()
+    }
+}
+
 impl Row {
     /// Tells whether it does not reach what it must, and that is known.
     pub(super) fn is_unreached(&self) -> bool {
@@ -95,7 +113,8 @@ impl Row {
 }
 
 impl Figure {
-    fn row(&self, results: &[Value]) -> Row {
+    /// Finds the figure among results, and says what is to be said of it.
+    pub(super) fn row(&self, results: &[Value]) -> Row {
         let matches = |result: &&Value| {
             result["scheme"] == json!(self.scheme)
                 && self.point.iter().all(|(key, value)| result[key] == *value)
@@ -160,7 +179,17 @@ impl Figure {
     /// without an interval tells how far off it is, and no more.
     fn verdict(&self, paper: f64, now: f64, interval: Option<Interval>) -> String {
         let Some(Interval { ends: (low, high), of }) = interval else {
-            return format!("{}, no interval", self.off(paper, now));
+            let is_beyond = match self.paper_is {
+                PaperIs::Measured => return format!("{}{NO_INTERVAL}", self.off(paper, now)),
+                PaperIs::Exceeded => now > paper,
+                PaperIs::Undercut => now < paper,
+            };
+            let side = if self.paper_is == PaperIs::Exceeded { "over" } else { "under" };
+            return if is_beyond {
+                format!("{side}{NO_INTERVAL}")
+            } else {
+                format!("not {side}: {}{NO_INTERVAL}", self.off(paper, now))
+            };
         };
         let holds = |value: f64| (low..=high).contains(&value);
         let is_claimed = match self.paper_is {
@@ -191,7 +220,7 @@ impl Figure {
 }
 
 /// Tells whether two figures are the same but for how they are written.
-fn is_same(then: f64, now: f64) -> bool {
+pub(super) fn is_same(then: f64, now: f64) -> bool {
     (then - now).abs() <= 1e-9 * then.abs().max(now.abs())
 }
 
@@ -247,6 +276,13 @@ mod tests {
         assert_eq!(claim(PaperIs::Exceeded, 61), UNDECIDED, "some are more, some are less");
         assert_eq!(claim(PaperIs::Undercut, 70), "differs: +16.9 %");
         assert_eq!(claim(PaperIs::Undercut, 40), AGREES);
+        let alone = |paper_is, s: f64| {
+            let figure = Figure { paper_is, ..figure.clone() };
+            figure.row(&[json!({"scheme": "tcp", "s": s})]).verdict
+        };
+        assert_eq!(alone(PaperIs::Exceeded, 70.0), "over, no interval");
+        assert_eq!(alone(PaperIs::Exceeded, 34.0), "not over: -50.0 %, no interval");
+        assert_eq!(alone(PaperIs::Undercut, 34.0), "under, no interval");
         let single = figure.row(&[json!({"scheme": "tcp", "s": 68})]);
         assert_eq!(single.verdict, "+0.0 %, no interval");
         let pooled = json!({"scheme": "tcp", "s": 99, "by_seed": vec![json!({"s": 34.0}); 6]});

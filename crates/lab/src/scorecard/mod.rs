@@ -15,7 +15,7 @@ mod play;
 mod scenes;
 mod show;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -71,6 +71,24 @@ pub(crate) struct ScorecardArgs {
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
+}
+
+/// Where somebody is better than we are: the cell, ours, who, theirs.
+pub(crate) type BehindRow = (String, String, &'static str, String);
+
+/// Returns how many figures of ours the card of a file has, and in which of them somebody that does
+/// nothing clever is better.
+///
+/// # Errors
+/// Names the file, and what is wrong with it.
+pub(crate) fn behind_of(path: &Path) -> Result<(usize, Vec<BehindRow>), String> {
+    let card = Card::read(path)?;
+    let count = card.cells.iter().filter(|cell| card::is_ours(&cell.key.scheme)).count();
+    let row = |one: compare::Behind| {
+        let (ours, theirs) = (show::summary(one.ours), show::summary(one.theirs));
+        (one.key.to_string(), ours, one.rival.name(), theirs)
+    };
+    Ok((count, behind(&card).into_iter().map(row).collect()))
 }
 
 /// Plays or reads a card, shows it, and compares it where that is asked for.

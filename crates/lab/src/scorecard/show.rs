@@ -101,6 +101,12 @@ pub(super) fn behind(behind: &[Behind]) -> String {
     )
 }
 
+/// Writes the median, and where the seeds differ from what to what.
+pub(super) fn summary(Summary { median, least, most }: Summary) -> String {
+    let (least, most, median) = (number(least), number(most), number(median));
+    if least == most { median } else { format!("{median} ({least}…{most})") }
+}
+
 /// Returns a row for each point and scheme.
 fn rows<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Value> {
     let mut rows: Vec<(&str, &str, Map<String, Value>)> = Vec::new();
@@ -131,12 +137,6 @@ fn object<const N: usize>(fields: [(&str, String); N]) -> Value {
     Value::Object(
         fields.into_iter().map(|(key, text)| (key.to_owned(), Value::String(text))).collect(),
     )
-}
-
-/// Writes the median, and where the seeds differ from what to what.
-fn summary(Summary { median, least, most }: Summary) -> String {
-    let (least, most, median) = (number(least), number(most), number(median));
-    if least == most { median } else { format!("{median} ({least}…{most})") }
 }
 
 /// Writes a value with as many digits as can be read.
