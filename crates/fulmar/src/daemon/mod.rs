@@ -333,7 +333,10 @@ impl Daemon {
             let Some(socket) = self.sockets.list.get(&slot) else { continue };
             tracing::info!(link = %socket.name, present = states.last(), "link changed");
             if socket.is_of_streams() {
-                self.close_streams(now, slot);
+                // What was accepted lives on without the address that it was accepted at.
+                if !socket.listens || states == [false] {
+                    self.close_streams(now, slot);
+                }
                 continue;
             }
             for &present in states {

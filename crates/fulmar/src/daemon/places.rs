@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::outlets::Outlets;
 use super::sockets::InterfaceSocket;
-use crate::config::{Listen, PathConfig};
+use crate::config::{Carrier, Listen, PathConfig};
 use crate::interface::{Families, Found};
 
 /// Gives those that share another one's interface the same as that has found.
@@ -54,8 +54,9 @@ pub(super) fn of_path(path: &PathConfig) -> InterfaceSocket {
 /// Makes the place of one that is listened at.
 pub(super) fn of_listen(listen: &Listen) -> InterfaceSocket {
     let families = Families::of([listen.address.ip()]);
-    // No peer has such a number.
-    let group = u64::MAX - u64::from(listen.address.port());
+    // No peer has such a number. One of each carrier may have the same port.
+    let by_tcp = u64::from(listen.carrier == Carrier::Tcp);
+    let group = u64::MAX - 2 * u64::from(listen.address.port()) - by_tcp;
     let place = (listen.interface.clone(), listen.address);
     let socket = closed(listen.name.clone(), place, families, group, true);
     InterfaceSocket { carrier: listen.carrier, ..socket }

@@ -5,8 +5,9 @@
 //! none                         dial now, and every second, each try for 3 s
 //! nothing arrived for 1 s      (three round trips, where these take longer) dial likewise: after an
 //!                              outage the old one waits for its next repeat, a fresh one does not
-//! a try comes about            it is the path's connection, and the old one ends
-//! the old one goes on first    the tries end
+//! a try comes about            it is the path's connection; the old one is kept until the new one
+//!                              has brought something, for whoever accepts need not be the station
+//! the old one goes on first    the tries end, and the new one as well
 //! ```
 
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(super) struct Dial {
     label: SocketAddr,
     /// Its connection.
     pub(super) current: Option<usize>,
+    /// The one before, while its successor has brought nothing.
+    spare: Option<usize>,
     /// Tries under way, with when each began.
     tries: Vec<(usize, Instant)>,
     next_at: Instant,
@@ -62,12 +65,19 @@ impl Dials {
         self.0.get_mut(&slot)
     }
 
-    /// Forgets a connection that has ended.
-    pub(super) fn forget(&mut self, place: usize) {
-        for dial in self.0.values_mut() {
-            dial.current.take_if(|current| *current == place);
+    /// Forgets a connection that has ended; returns the slot, label and place of the one that the
+    /// path goes on by.
+    pub(super) fn forget(&mut self, place: usize) -> Option<(usize, SocketAddr, usize)> {
+        let mut goes_on = None;
+        for (&slot, dial) in &mut self.0 {
+            dial.spare.take_if(|spare| *spare == place);
+            if dial.current.take_if(|current| *current == place).is_some() {
+                dial.current = dial.spare.take();
+                goes_on = dial.current.map(|spare| (slot, dial.label, spare));
+            }
             dial.tries.retain(|(one, _)| *one != place);
         }
+        goes_on
     }
 }
 
@@ -80,15 +90,25 @@ impl Streams {
         label: SocketAddr,
         stands_in: bool,
     ) -> SocketAddr {
-        let (current, tries, trouble) = Default::default();
+        let (current, spare, tries, trouble) = Default::default();
         let (next_at, is_wanted, made) = (Instant::ZERO, !stands_in, 0);
-        let new = Dial { label, current, tries, next_at, is_wanted, made, trouble };
+        let new = Dial { label, current, spare, tries, next_at, is_wanted, made, trouble };
         self.dials.0.entry(slot).or_insert(new).label
     }
 
     /// Forgets a drone's path, whose connections have ended.
     pub(in super::super) fn remove_dial(&mut self, slot: usize) {
         self.dials.0.remove(&slot);
+    }
+
+    /// Notes that a drone's connection has brought something: of two, it is the path's.
+    pub(super) fn settle(&mut self, place: usize) {
+        let Some(slot) = self.get(place).map(|stream| stream.slot) else { return };
+        let Some(Dial { current, spare, .. }) = self.dials.get(slot) else { return };
+        let other = if *current == Some(place) { *spare } else { *current };
+        if let Some(other) = other.filter(|other| *other != place) {
+            self.end(other);
+        }
     }
 
     /// Tells whether a drone's path has a connection.
@@ -160,22 +180,29 @@ impl Daemon {
             streams.end(place);
             return self.drop_ended(now);
         }
-        let (old, label) = (dial.current.take(), dial.label);
+        // Of more than two the first may still come back; the last did not.
+        let old = dial.current.take();
+        let ends = if dial.spare.is_none() { std::mem::replace(&mut dial.spare, old) } else { old };
+        let label = dial.label;
         dial.tries.retain(|(one, _)| *one != place);
         let others = std::mem::take(&mut dial.tries);
         dial.current = Some(place);
         dial.made += 1;
         dial.trouble = None;
         others.into_iter().for_each(|(other, _)| streams.end(other));
-        if let Some(old) = old {
+        if let Some(old) = ends {
             streams.end(old);
         }
         self.drop_ended(now);
+        self.set_carried(now, slot, false);
         if let Some(stream) = self.streams.get_mut(place) {
             (stream.standing, stream.remote) = (Standing::Own, label);
             (stream.since, stream.heard) = (now, now);
         }
         self.streams.by_remote.insert((slot, label), place);
+        if let Some(socket) = self.sockets.list.get_mut(&slot) {
+            socket.sends_ipv6 = at.ip().to_canonical().is_ipv6();
+        }
         tracing::info!(link = %self.sockets.list[&slot].name, %at, "connected by TCP");
         self.set_carried(now, slot, true);
     }

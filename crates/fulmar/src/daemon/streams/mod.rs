@@ -140,8 +140,13 @@ impl Daemon {
             }
             // The connection has ended: that is no loss of the link.
             _ => {
-                if let (Some(path), Some(number)) = (transmit.path, transmit.number) {
+                let Some(path) = transmit.path else { return };
+                if let Some(number) = transmit.number {
                     endpoint.on_unsent(path, number);
+                }
+                // Otherwise what is to leave would come back at once, and for ever.
+                if place.is_none() {
+                    endpoint.on_stream_ended(now, path.session, remote);
                 }
             }
         }
@@ -189,9 +194,14 @@ impl Daemon {
         if let Some(Some(stream)) = streams.list.get_mut(place) {
             let interface = sockets.interface_id(stream.slot, 0);
             let ended = stream.read(now, interface, &mut buffer, endpoint, &mut streams.counts);
-            if let Err(why) = ended {
-                tracing::debug!(remote = %stream.remote, why, "connection ended");
-                streams.end(place);
+            let is_own = stream.standing == Standing::Own && stream.heard > stream.since;
+            match ended {
+                Ok(()) if is_own => streams.settle(place),
+                Ok(()) => {}
+                Err(why) => {
+                    tracing::debug!(remote = %stream.remote, why, "connection ended");
+                    streams.end(place);
+                }
             }
         }
         self.streams.buffer = buffer;
@@ -205,6 +215,7 @@ impl Daemon {
                 self.endpoint.set_blocked(id, Some(Via::Stream(stream.remote)), false);
             }
             match stream.standing {
+                Standing::Own if self.streams.is_carried(stream.slot) => {}
                 Standing::Own => self.set_carried(now, stream.slot, false),
                 Standing::Known(session) => {
                     self.endpoint.on_stream_ended(now, session, stream.remote);
@@ -340,7 +351,9 @@ impl Streams {
             if self.by_remote.get(&key) == Some(&place) {
                 self.by_remote.remove(&key);
             }
-            self.dials.forget(place);
+            if let Some((slot, label, spare)) = self.dials.forget(place) {
+                self.by_remote.insert((slot, label), spare);
+            }
             self.counts.ended.push(place);
         }
     }

@@ -7,7 +7,8 @@
 //! A stranger is read 4 KiB at a time, holds one datagram at most, brings 16 KiB at most, and is
 //! closed after 10 s. It hears nothing before its first datagram is one for our key; and a session
 //! sends there only when what came was authentic and new, so that a repeated handshake is not
-//! enough. Where all places are taken, one that has not brought anything for a second makes room.
+//! enough. Where all places are taken, or all of an address, one of them that has not brought
+//! anything for a second makes room.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -94,12 +95,15 @@ impl Daemon {
         }
     }
 
-    /// Ends strangers whose time is over, and what brings nothing any more.
+    /// Ends strangers whose time is over, what brings nothing any more, and what is left of a
+    /// session that is over.
     pub(super) fn end_strangers(&mut self, now: Instant) {
-        let streams = &mut self.streams;
+        let Self { streams, endpoint, .. } = self;
         let is_over = |stream: &Stream| match stream.standing {
             Standing::Stranger(_) => now.since(stream.since) >= STRANGER_FOR,
-            Standing::Known(_) => now.since(stream.heard) >= IDLE,
+            Standing::Known(session) => {
+                now.since(stream.heard) >= IDLE || endpoint.paths(session).next().is_none()
+            }
             Standing::Dialled | Standing::Own => false,
         };
         for place in streams.places(is_over) {
@@ -112,14 +116,16 @@ impl Daemon {
 }
 
 impl Streams {
-    /// Takes note that a session sends to a connection: it is no stranger's.
+    /// Takes note that a session sends to a connection: it is no stranger's, nor that of a session
+    /// which went by it before.
     pub(super) fn admit(&mut self, place: usize, session: SessionId) {
         let Some(stream) = self.get_mut(place) else { return };
-        if !matches!(stream.standing, Standing::Stranger(_)) {
-            return;
+        let standing = std::mem::replace(&mut stream.standing, Standing::Known(session));
+        match standing {
+            Standing::Stranger(_) => self.counts.known += 1,
+            Standing::Known(other) if other != session => {}
+            same => return stream.standing = same,
         }
-        stream.standing = Standing::Known(session);
-        self.counts.known += 1;
         let is_its = |stream: &Stream| stream.standing == Standing::Known(session);
         let own = self.places(is_its);
         if own.len() > MOST_OF_SESSION
@@ -158,14 +164,14 @@ impl Streams {
         let of_address = |stream: &Stream| {
             is_stranger(stream) && stream.remote.ip().to_canonical() == from.to_canonical()
         };
-        if self.places(of_address).len() >= MOST_OF_ADDRESS {
-            return false;
-        }
-        if self.places(is_stranger).len() < MOST {
+        let is_full_there = self.places(of_address).len() >= MOST_OF_ADDRESS;
+        if !is_full_there && self.places(is_stranger).len() < MOST {
             return true;
         }
         let is_mute = |stream: &Stream| {
-            stream.standing == Standing::Stranger(0) && now.since(stream.since) >= SPEAKS_WITHIN
+            let is_silent = stream.standing == Standing::Stranger(0);
+            let counts = !is_full_there || of_address(stream);
+            is_silent && counts && now.since(stream.since) >= SPEAKS_WITHIN
         };
         let oldest = self.places(is_mute).into_iter();
         let oldest = oldest.min_by_key(|place| self.get(*place).map(|stream| stream.since));
