@@ -105,10 +105,12 @@ impl Streams {
     pub(super) fn settle(&mut self, place: usize) {
         let Some(slot) = self.get(place).map(|stream| stream.slot) else { return };
         let Some(Dial { current, spare, .. }) = self.dials.get(slot) else { return };
-        let other = if *current == Some(place) { *spare } else { *current };
-        if let Some(other) = other.filter(|other| *other != place) {
-            self.end(other);
-        }
+        let other = match Some(place) {
+            own if own == *current => *spare,
+            own if own == *spare => *current,
+            _ => None,
+        };
+        other.into_iter().for_each(|other| self.end(other));
     }
 
     /// Tells whether a drone's path has a connection.
@@ -205,5 +207,25 @@ impl Daemon {
         }
         tracing::info!(link = %self.sockets.list[&slot].name, %at, "connected by TCP");
         self.set_carried(now, slot, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_goes_on_by_the_connection_before_where_a_new_one_ends() {
+        let label = ([192, 0, 2, 1], 443).into();
+        let (next_at, trouble) = (Instant::ZERO, None);
+        let (current, spare, tries) = (Some(8), Some(7), vec![(9, Instant::ZERO)]);
+        let (is_wanted, made) = (true, 2);
+        let dial = Dial { label, current, spare, tries, next_at, is_wanted, made, trouble };
+        let mut dials = Dials(BTreeMap::from([(3, dial)]));
+        assert_eq!(dials.forget(9), None, "a try");
+        assert_eq!(dials.forget(8), Some((3, label, 7)));
+        assert_eq!(dials.get(3).map(|dial| dial.current), Some(Some(7)));
+        assert_eq!(dials.forget(7), None);
+        assert_eq!(dials.get(3).map(|dial| dial.current), Some(None));
     }
 }

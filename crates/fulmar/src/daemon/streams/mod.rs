@@ -193,10 +193,11 @@ impl Daemon {
         buffer.resize(AT_A_TIME, 0);
         if let Some(Some(stream)) = streams.list.get_mut(place) {
             let interface = sockets.interface_id(stream.slot, 0);
+            let before = stream.heard;
             let ended = stream.read(now, interface, &mut buffer, endpoint, &mut streams.counts);
-            let is_own = stream.standing == Standing::Own && stream.heard > stream.since;
+            let has_brought = stream.heard > before;
             match ended {
-                Ok(()) if is_own => streams.settle(place),
+                Ok(()) if has_brought => streams.settle(place),
                 Ok(()) => {}
                 Err(why) => {
                     tracing::debug!(remote = %stream.remote, why, "connection ended");
