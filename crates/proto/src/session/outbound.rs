@@ -18,6 +18,10 @@ use crate::wire::{
     self, AckFrame, AckRanges, CONTROL_OVERHEAD, DATA_OVERHEAD, Frame, PathUseFrame,
 };
 
+/// Bytes of bulk that are under way on a silent path at most, where every path is silent: four full
+/// datagrams, of which one gets through at 40 % loss nearly for certain.
+const TRICKLE: u64 = 4 * limits::MAX_DATAGRAM as u64;
+
 /// What a path's next datagram is for.
 #[derive(Clone, Copy)]
 struct Due {
@@ -495,7 +499,7 @@ impl Session {
         if !self.may_go_once(now, index, waiting) {
             return;
         }
-        let has_budget = self.paths.bulk_budget(now, index) > 0;
+        let has_budget = self.has_budget(now, index);
         let (paths, clock_error) = (&self.paths, self.clock.error(now));
         let turn = Turn { now, path: &paths[index], paths, clock_error };
         let scheduler = &mut *self.scheduler;
@@ -504,7 +508,20 @@ impl Session {
 
     /// Tells whether the path may take any of what goes on one path only.
     fn may_go_once(&self, now: Instant, index: usize, waiting: Waiting) -> bool {
-        waiting.goes_once() && (waiting.alone || self.paths.bulk_budget(now, index) > 0)
+        waiting.goes_once() && (waiting.alone || self.has_budget(now, index))
+    }
+
+    fn has_budget(&self, now: Instant, index: usize) -> bool {
+        self.paths.bulk_budget(now, index) > 0 || self.may_trickle(now, &self.paths[index])
+    }
+
+    /// Tells whether a silent path carries a little bulk all the same: no path does better, and it
+    /// was heard so recently that this may be a burst of losses. What gets through ends the
+    /// silence.
+    fn may_trickle(&self, now: Instant, path: &Path) -> bool {
+        let lately =
+            path.last_received_at().is_some_and(|at| now.since(at) < limits::LONGEST_BURST);
+        lately && path.may_drip(now, TRICKLE) && self.paths.active_for(Tier::Bulk).next().is_none()
     }
 
     /// Seals the datagram and notes that it was sent.
