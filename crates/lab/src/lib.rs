@@ -116,7 +116,10 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
         tell(&report.audit_summary);
         tell(report.belief());
     }
-    let failed = !report.valid && !args.allow_invalid;
+    for (scheme, why) in &report.failed {
+        tell(format_args!("{scheme}: no figures: {why}"));
+    }
+    let failed = !(report.valid && report.failed.is_empty()) && !args.allow_invalid;
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 

@@ -85,7 +85,8 @@ pub(crate) struct ReportArgs {
     /// Write the list of all figures and tables of the papers; nothing is run.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "jobs", "json"])]
     list: Option<PathBuf>,
-    /// Write the table of what we claim into this file, between its marks; nothing is run.
+    /// Write the table of what we claim into this file, between its marks, and the rows of the
+    /// READMEs beside the records between theirs; nothing is run.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "jobs", "json"])]
     claims: Option<PathBuf>,
     /// What the papers have, and what shows it here; records lie in the folders beside it.

@@ -76,7 +76,7 @@ pub(crate) fn run_intervals(
         };
         let bulk = Bulk::start(&mut carrier, plan.bulk_mbps)
             .map_err(|error| format!("{scheme}: {error}"))?;
-        kept.push((bulk, carrier.daemons, carrier.listeners));
+        kept.push((bulk, carrier.daemons, carrier.programs, carrier.listeners));
         let (name, player) =
             (scheme.name(), Player::new(*scheme, plan.clone(), zero, (outlet, inlet)));
         let thread = thread::Builder::new().name(name.to_owned()).spawn(|| player.play());
@@ -88,6 +88,7 @@ pub(crate) fn run_intervals(
         runs.push((scheme, run));
     }
     interruption::check()?;
+    kept.iter_mut().for_each(|(_, _, programs, _)| programs.note_failed());
     let audit = testbed.finish();
     drop(kept);
     Ok((runs, audit))

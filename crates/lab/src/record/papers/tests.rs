@@ -140,6 +140,19 @@ fn the_list_of_the_repository_is_what_would_be_written() {
 }
 
 #[test]
+fn the_tables_of_the_readmes_are_what_would_be_written() {
+    let mut count = 0;
+    for readme in tables::readmes(&folder()) {
+        let text = fs::read_to_string(&readme).expect("a README");
+        let written = tables::with_rows(&text, |record| tables::results_beside(&readme, record));
+        let written = written.unwrap_or_else(|why| panic!("{}: {why}", readme.display()));
+        assert!(written == text, "{}: its tables are not of these results: make page", readme.display());
+        count += text.matches("<!-- rows of ").count();
+    }
+    assert!(count > 0, "some tables are written");
+}
+
+#[test]
 fn the_page_is_whole_and_small_and_takes_nothing_from_elsewhere() {
     let (papers, shelf) = (own(), Shelf::open(&folder(), None));
     let page = page::page(&papers, &shelf);
