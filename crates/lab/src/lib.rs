@@ -18,6 +18,7 @@ mod figure;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod markup;
 mod model;
 mod parallel;
 mod record;

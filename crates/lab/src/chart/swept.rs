@@ -328,7 +328,11 @@ mod tests {
             Swept { name: "a < b", made: "made up", keys, columns: &columns, samples: &samples };
         let folder = tempfile::tempdir().expect("a folder");
         let drawn = swept.draw(folder.path()).expect("it is written");
-        assert_eq!(drawn, [folder.path().join("sweep-link-wifi-loss.svg")], "the other key is fixed");
+        assert_eq!(
+            drawn,
+            [folder.path().join("sweep-link-wifi-loss.svg")],
+            "the other key is fixed"
+        );
         let svg = std::fs::read_to_string(&drawn[0]).expect("it is there");
         assert!(svg.contains("a &lt; b: over link.wifi.loss"), "{svg}");
         assert!(svg.contains("p99_ms &lt;shown&gt;, link.wifi.rate_mbps = 4"));
@@ -348,8 +352,7 @@ mod tests {
                 .collect();
             let columns = columns();
             let keys = vec!["a".to_owned(), "b".to_owned()];
-            let swept =
-                Swept { name: "n", made: "m", keys, columns: &columns, samples: &samples };
+            let swept = Swept { name: "n", made: "m", keys, columns: &columns, samples: &samples };
             swept.to_svg(0, &swept.figures())
         };
         assert!(of(6).contains("95 % interval") && of(1).contains("no intervals"));

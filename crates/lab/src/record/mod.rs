@@ -41,6 +41,11 @@ use pairs::Pairs;
 #[cfg(fuzzing)]
 pub(crate) use papers::try_page;
 pub(crate) use run::report;
+use sys::print::tell;
+
+/// What takes longer than this, seconds, is run when it is asked for: without it the records of
+/// virtual time take some 20 minutes on two processors.
+const LONG_S: f64 = 300.0;
 
 /// What `fulmar-lab report` is asked for.
 #[derive(Clone, Debug, Default, Args)]
@@ -57,6 +62,10 @@ pub(crate) struct ReportArgs {
     /// Of all, those of real time: hours, on a quiet machine.
     #[arg(long, requires = "all")]
     emu: bool,
+    /// Of all, those of virtual time too that took longer than five minutes when they were recorded:
+    /// what is kept of these stands on the page without it.
+    #[arg(long, requires = "all")]
+    long: bool,
     /// Write what comes into the files in place of what they have of ours, with the date and what
     /// made it; and all of the result, with the intervals, into results/ beside the file.
     #[arg(long)]
@@ -104,12 +113,23 @@ impl ReportArgs {
         if !self.all {
             return Ok(own);
         }
+        let mut long = 0;
         for path in papers::records(papers::folder_of(&self.papers)) {
-            let mode = words_mode(&Record::read(&path)?.run);
-            let is_left_out = if mode == Mode::Sim { self.emu } else { self.sim };
-            if !is_left_out {
-                own.files.push(path);
+            let record = Record::read(&path)?;
+            let mode = words_mode(&record.run);
+            let is_long = mode == Mode::Sim && !self.quick && !self.long && record.is_long();
+            if if mode == Mode::Sim { self.emu } else { self.sim } {
+                continue;
             }
+            match is_long {
+                true => long += 1,
+                false => own.files.push(path),
+            }
+        }
+        if long > 0 {
+            tell(format_args!(
+                "{long} records that take longer are left out: --long runs them too"
+            ));
         }
         match own.files.is_empty() {
             true => Err(format!("--all: no records beside {}", self.papers.display())),
@@ -280,6 +300,12 @@ struct Outcome {
 }
 
 impl Record {
+    /// Tells whether it took long when it was recorded.
+    fn is_long(&self) -> bool {
+        let seconds = self.recorded.as_ref().and_then(|made| made.seconds);
+        seconds.is_some_and(|seconds| seconds > LONG_S)
+    }
+
     /// Reads a file.
     ///
     /// # Errors

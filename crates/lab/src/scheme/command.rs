@@ -22,11 +22,11 @@ use crate::testbed::links::Side;
 
 /// The longest name, characters.
 const NAME_MAX: usize = 24;
-/// Placeholders of a link, which a number may follow: the first link has none, or 1.
+/// Placeholders of a link, which a number may follow: that of the first is 1, or none.
 const OF_LINK: [&str; 3] = ["address", "peer", "interface"];
 /// The others.
-const WORDS: [&str; 8] =
-    ["side", "port", "udp_in", "udp_out", "tcp_in", "tcp_out", "tunnel", "tunnel_peer"];
+const WORDS: [&str; 9] =
+    ["side", "port", "port2", "udp_in", "udp_out", "tcp_in", "tcp_out", "tunnel", "tunnel_peer"];
 
 /// Why each scheme that failed did, by its name; of the run that is under way.
 static FAILED: Mutex<BTreeMap<&'static str, String>> = Mutex::new(BTreeMap::new());
@@ -187,6 +187,17 @@ impl CommandScheme {
         failed().entry(self.0.name).or_insert(why);
     }
 
+    /// Notes it where what is sent is a TCP connection, and its programs take datagrams.
+    pub(crate) fn ask_for_connections(self) {
+        if self.carries() == Carries::Datagrams {
+            self.fail(
+                "what is sent is a TCP connection, and its commands take datagrams: {tcp_in} and \
+                 {tcp_out}, or {tunnel}, take it"
+                    .to_owned(),
+            );
+        }
+    }
+
     /// Tells whether it has failed.
     pub(crate) fn has_failed(self) -> bool {
         failed().contains_key(self.0.name)
@@ -257,7 +268,8 @@ fn is_known(word: &str) -> bool {
 pub(crate) fn link_of(word: &str) -> Option<(&str, usize)> {
     let bare = word.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = &word[bare.len()..];
-    let place = if number.is_empty() { Some(0) } else { number.parse::<usize>().ok()?.checked_sub(1) };
+    let place =
+        if number.is_empty() { Some(0) } else { number.parse::<usize>().ok()?.checked_sub(1) };
     Some((bare, place?)).filter(|(bare, _)| OF_LINK.contains(bare))
 }
 
@@ -289,7 +301,10 @@ mod tests {
                 ("kcp", Carries::Connections)
             ]
         );
-        assert_eq!((all[0].commands(Side::Drone).count(), all[1].commands(Side::Drone).count()), (1, 1));
+        assert_eq!(
+            (all[0].commands(Side::Drone).count(), all[1].commands(Side::Drone).count()),
+            (1, 1)
+        );
     }
 
     #[test]
@@ -318,7 +333,10 @@ mod tests {
         let command = SchemeCommand::read("a=x {peer2} ${y} '{\"k\": 1}' {tunnel}").expect("sound");
         let filled = command.filled(|word| Some(word.to_uppercase()));
         assert_eq!(filled.as_deref(), Ok("x PEER2 ${y} '{\"k\": 1}' TUNNEL"));
-        assert_eq!((link_of("peer"), link_of("address3")), (Some(("peer", 0)), Some(("address", 2))));
+        assert_eq!(
+            (link_of("peer"), link_of("address3")),
+            (Some(("peer", 0)), Some(("address", 2)))
+        );
         assert_eq!((link_of("port"), link_of("peer0")), (None, None));
     }
 }

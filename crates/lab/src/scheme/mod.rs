@@ -173,6 +173,11 @@ impl Scheme {
         }
     }
 
+    /// Tells whether it is somebody's own and has failed.
+    pub(crate) fn has_failed(self) -> bool {
+        matches!(self, Self::Command(own) if own.has_failed())
+    }
+
     /// Says in a few words what the scheme does, for legends and notes.
     pub(crate) const fn meaning(self) -> &'static str {
         self.about().meaning

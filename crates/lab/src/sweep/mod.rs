@@ -133,7 +133,9 @@ fn draw(plan: &Plan, folder: &Folder) -> Result<(), String> {
     }
     let made = format!("In the deterministic world, {}", seeds_shown(plan.seeds()));
     let (name, columns) = (plan.name(), plan.columns());
-    for picture in (Swept { name, made: &made, keys, columns, samples: &samples }).draw(folder.path())? {
+    for picture in
+        (Swept { name, made: &made, keys, columns, samples: &samples }).draw(folder.path())?
+    {
         tell(format_args!("picture: {}", picture.display()));
     }
     Ok(())

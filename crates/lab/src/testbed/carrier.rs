@@ -120,9 +120,8 @@ impl Carrier {
             return Ok(Self { programs, ..Self::of(channels) });
         }
         let (programs, listener) = kcptun::start(copy)?;
-        let channels = connected(streams, || {
-            forwarded::connect(copy, &listener, "cubic", || Ok(()))
-        })?;
+        let channels =
+            connected(streams, || forwarded::connect(copy, &listener, "cubic", || Ok(())))?;
         Ok(Self { programs: programs.into(), listeners: vec![listener], ..Self::of(channels) })
     }
 
@@ -166,14 +165,14 @@ impl Carrier {
                 let listener = forwarded::listen(copy)?;
                 let mut programs = command::start(scheme, copy, streams)?;
                 let channels = connected(streams, || {
-                    command::connect(copy, Some(&listener), "cubic", &mut programs)
+                    command::connect(copy, &listener, "cubic", &mut programs)
                 })?;
                 Ok(Self { programs, listeners: vec![listener], ..Self::of(channels) })
             }
             Carries::Tunnel => {
                 let programs = command::start(scheme, copy, streams)?;
-                let channels = open(copy, streams, tunnelled)
-                    .map_err(|why| programs.with_last_words(why))?;
+                let channels =
+                    open(copy, streams, tunnelled).map_err(|why| programs.with_last_words(why))?;
                 Ok(Self { programs, ..Self::of(channels) })
             }
         }

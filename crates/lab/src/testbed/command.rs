@@ -25,8 +25,9 @@ use super::program::{Program, Programs};
 use super::{Stream, wireguard};
 use crate::scheme::{CommandScheme, SchemeCommand, link_of};
 
-/// The first port on the links; each stream has one.
+/// The first ports on the links; each stream has one of both.
 const PORT: u16 = 29_000;
+const SECOND_PORT: u16 = 29_100;
 /// The first port at which a program takes datagrams.
 const UDP_IN: u16 = 6_000;
 /// The first port at which an application awaits them.
@@ -145,6 +146,7 @@ fn line(
     command.filled(|word| match word {
         "side" => Some(side.name().to_owned()),
         "port" => Some(port(PORT)),
+        "port2" => Some(port(SECOND_PORT)),
         "udp_in" => Some(port(UDP_IN)),
         "udp_out" => Some(port(UDP_OUT)),
         "tcp_in" => Some(ENTRY.to_string()),
@@ -166,17 +168,13 @@ fn line(
 /// Makes a connection through a scheme's programs; returns the drone's end, then the station's.
 ///
 /// # Errors
-/// When it does not come about, or the programs take datagrams alone.
+/// When it does not come about.
 pub(crate) fn connect(
     copy: &Copy<'_>,
-    listener: Option<&TcpListener>,
+    listener: &TcpListener,
     congestion: &str,
     programs: &mut Programs,
 ) -> Result<[TcpStream; 2], String> {
-    let listener = listener.ok_or(
-        "what is sent is a TCP connection, and its commands take datagrams: {tcp_in} and {tcp_out}, \
-         or {tunnel}, take it",
-    )?;
     let made = forwarded::connect(copy, listener, congestion, || programs.check_failed());
     made.map_err(|why| programs.with_last_words(why))
 }

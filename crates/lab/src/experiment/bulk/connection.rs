@@ -15,7 +15,7 @@ use sys::tcp_info::tcp_info;
 use units::{Duration, Instant, Rng};
 
 use super::flow::Flow;
-use crate::scheme::{Carries, OtherTunnel, Scheme};
+use crate::scheme::{OtherTunnel, Scheme};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::daemon::tunnel_address;
 use crate::testbed::interruption::{is_asked, sleep_until};
@@ -100,7 +100,7 @@ impl Connection {
                 let [drone, station] = forwarded::connect(copy, listener, congestion, || Ok(()))?;
                 (drone, station, None)
             }
-            (Scheme::Command(own), listener) if own.carries() != Carries::Tunnel => {
+            (Scheme::Command(_), Some(listener)) => {
                 let programs = &mut carrier.programs;
                 let [drone, station] = command::connect(copy, listener, congestion, programs)?;
                 (drone, station, None)
@@ -108,7 +108,9 @@ impl Connection {
             _ => {
                 let (transport, to) = match scheme {
                     Scheme::Session(_) => (Transport::Tcp, tunnel_address(Side::Station)),
-                    Scheme::Tunnel(_) | Scheme::Command(_) => (Transport::Tcp, wireguard::address(Side::Station)),
+                    Scheme::Tunnel(_) | Scheme::Command(_) => {
+                        (Transport::Tcp, wireguard::address(Side::Station))
+                    }
                     Scheme::TCP_LRR => (Transport::Tcp, low_rate_retry::address(Side::Station)),
                     Scheme::KERNEL_MPTCP => (Transport::Mptcp, copy.address(Side::Station, 0)?),
                     _ => (Transport::Tcp, copy.address(Side::Station, 0)?),

@@ -199,7 +199,10 @@ fn lacks(scheme: Scheme, congestion: &str) -> Option<String> {
             let missing = programs.iter().find(|name| find_program(name).is_none())?;
             Some(format!("{missing} is not installed (package {package})"))
         }
-        Scheme::Command(own) => own.failure(),
+        Scheme::Command(own) => {
+            own.ask_for_connections();
+            own.failure()
+        }
         Scheme::Session(SessionScheme::Lrt) => Some("it carries messages alone".to_owned()),
         _ => None,
     }

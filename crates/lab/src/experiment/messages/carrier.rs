@@ -14,12 +14,12 @@ use units::{Duration, Instant};
 
 use super::point::LrtParameters;
 use crate::scheme::{Carries, Scheme};
-use crate::testbed::{Programs, Stream};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::channel::{Channel, Inlet, Outlet, messages};
 use crate::testbed::daemon::{DaemonPlan, Daemons};
 use crate::testbed::interruption;
 use crate::testbed::links::{Copy, Side};
+use crate::testbed::{Programs, Stream};
 
 /// What is said before the run; no message of a run is this short.
 const GREETING: &[u8] = b"fulmar-lab greets";
@@ -153,7 +153,7 @@ impl MessageCarrier {
         while said < GREETINGS || heard < self.wanted(said) {
             interruption::check()?;
             self.check()?;
-            if self.has_failed() {
+            if self.scheme.has_failed() {
                 return Ok(());
             }
             if now() > deadline {
@@ -171,10 +171,6 @@ impl MessageCarrier {
             }
         }
         Ok(())
-    }
-
-    fn has_failed(&self) -> bool {
-        matches!(self.scheme, Scheme::Command(scheme) if scheme.has_failed())
     }
 
     /// Hands the channel over: the station's sending half and the drone's receiving half.

@@ -81,6 +81,9 @@ pub(crate) fn run_bulk(
     for (number, scheme) in schemes.iter().enumerate() {
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
+        if let Scheme::Command(own) = scheme {
+            own.ask_for_connections();
+        }
         let mut carrier = Carrier::start(*scheme, &copy, streams).map_err(describe)?;
         greet(&mut carrier, &recording).map_err(describe)?;
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
@@ -166,7 +169,8 @@ impl Flow {
             (Some((Outlet::Stream(sending, _), _)), Some((_, Inlet::Stream(receiving, _)))) => {
                 start_plain(sending, receiving, plan).map_err(|error| error.to_string())
             }
-            _ => Err("what is sent is a TCP connection, which takes a byte stream or a tunnel".to_owned()),
+            _ => Err("what is sent is a TCP connection, which takes a byte stream or a tunnel"
+                .to_owned()),
         }
     }
 

@@ -10,7 +10,7 @@
 //! The heading is the author's. A column is what tells a row from others (`#KEY FORMAT`), or
 //! figures of the one result at that row, where further keys may say which: `KEY FORMAT, …`. A
 //! format is `.1`, `%1` (of a share), `all` (the same, of which 1 is "all"), `ms`, `code`, or
-//! nothing; words behind it are units.
+//! nothing; words behind it are units. `KEY/KEY` is one over the other, `KEY=A|B` either of them.
 
 use std::path::{Path, PathBuf};
 
@@ -170,6 +170,13 @@ impl<'a> Cell<'a> {
     }
 
     fn shown(&self, result: &Value) -> Result<String, String> {
+        if let Some((part, whole)) = self.key.split_once('/') {
+            let parts = [part, whole].map(|key| field(result, key).as_f64());
+            let [Some(part), Some(whole)] = parts else {
+                return Err(format!("no result has {}", self.key));
+            };
+            return Ok(format!("{}{}", self.number(part / whole)?, self.unit));
+        }
         let value = field(result, self.key);
         let shown = match (value, value.as_f64()) {
             (Value::Null, _) if !has(result, self.key) => {
@@ -224,7 +231,7 @@ fn musts(text: &str) -> Result<Vec<Must<'_>>, String> {
 
 fn fits(result: &Value, only: &[Must<'_>]) -> bool {
     only.iter().all(|(key, must)| match field(result, key) {
-        Value::String(text) => text == must,
+        Value::String(text) => must.split('|').any(|one| one == text),
         other => other.as_f64().is_some_and(|number| must.parse() == Ok(number)),
     })
 }
@@ -261,7 +268,8 @@ mod tests {
         let expected = format!("before\n{BEGIN}{mark} -->\n| h |\n| - |\n{rows}{END}\nafter");
         assert_eq!(written.as_deref(), Ok(&expected[..]));
         assert_eq!(with_rows(&expected, results).as_deref(), Ok(&expected[..]), "and again");
-        let one = table("a.toml where scheme=udp: #scheme code; loss=0.1: share %1").expect("sound");
+        let one =
+            table("a.toml where scheme=udp: #scheme code; loss=0.1: share %1").expect("sound");
         assert!(one.contains("| `udp` | 90.0 % |"), "{one}");
     }
 

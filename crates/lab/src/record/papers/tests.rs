@@ -146,7 +146,11 @@ fn the_tables_of_the_readmes_are_what_would_be_written() {
         let text = fs::read_to_string(&readme).expect("a README");
         let written = tables::with_rows(&text, |record| tables::results_beside(&readme, record));
         let written = written.unwrap_or_else(|why| panic!("{}: {why}", readme.display()));
-        assert!(written == text, "{}: its tables are not of these results: make page", readme.display());
+        assert!(
+            written == text,
+            "{}: its tables are not of these results: make page",
+            readme.display()
+        );
         count += text.matches("<!-- rows of ").count();
     }
     assert!(count > 0, "some tables are written");
