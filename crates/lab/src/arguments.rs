@@ -34,8 +34,8 @@ pub(crate) struct RunArgs {
     /// `NAME@station=COMMAND`, or one for both, `NAME=COMMAND`.
     ///
     /// Say it once for each command. It is handed what the others are handed, at the ports that
-    /// {udp_in} and {udp_out} stand for, {tcp_in} and {tcp_out}, or by an interface with the address
-    /// {tunnel}; {address} and {peer} are those of the first link, {peer2} of the second.
+    /// {udp_in} and {udp_out} stand for, {tcp_in} and {tcp_out}, or by an interface whose address
+    /// is {tunnel}; {address} and {peer} are those of the first link, {peer2} of the second.
     /// docs/your-own-scheme.md explains each, and has three that run as they are.
     #[arg(long = "scheme-command", value_name = "NAME[@SIDE]=COMMAND", conflicts_with = "sim",
           value_parser = SchemeCommand::read)]
@@ -98,8 +98,8 @@ impl RunArgs {
         self.tlog.as_ref().map_or(Ok(()), |_| Err(Failure::Usage(what())))
     }
 
-    /// Returns the schemes to run, those of anybody's commands included: those asked for, else those
-    /// that run unasked.
+    /// Returns the schemes to run, those of anybody's commands included: those asked for, else what
+    /// runs unasked.
     ///
     /// # Errors
     /// Names every scheme that the experiment does not know in this mode, or what a command lacks.

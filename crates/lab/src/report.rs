@@ -126,8 +126,8 @@ impl Report {
         }
     }
 
-    /// Notes the commands of somebody's own schemes, and which of these have failed: their rows keep
-    /// what was asked for and say why they have nothing else.
+    /// Notes the commands of somebody's own schemes, and which of these have failed: their rows
+    /// keep what was asked for and say why they have nothing else.
     pub(crate) fn note_commands(
         &mut self,
         commands: &[SchemeCommand],

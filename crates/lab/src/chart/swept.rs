@@ -16,7 +16,7 @@ use super::area::{Area, LEFT, WIDTH, begin, number_below};
 use super::legend::{Entry, Legend};
 use super::svg::{Anchor, Svg, Text, write};
 use super::{PLAIN, style};
-use crate::report::{digits, field};
+use crate::report::{field, rounded};
 use crate::scheme::Scheme;
 use crate::statistics::{maximum, mean, mean_interval, minimum};
 
@@ -234,8 +234,7 @@ fn draw_axes(
     let most = round_above(top.fold(0.0, f64::max));
     for quarter in 0..=4 {
         let height = f64::from(quarter) / 4.0;
-        let number = height * most;
-        area.level(svg, area.y(height), &format!("{number:.*}", digits(most).min(4)));
+        area.level(svg, area.y(height), &rounded(height * most, 6).to_string());
     }
     for (index, value) in values.iter().enumerate() {
         let x = area.x(across(index, values.len()));

@@ -62,8 +62,8 @@ pub(crate) struct ReportArgs {
     /// Of all, those of real time: hours, on a quiet machine.
     #[arg(long, requires = "all")]
     emu: bool,
-    /// Of all, those of virtual time too that took longer than five minutes when they were recorded:
-    /// what is kept of these stands on the page without it.
+    /// Of all, those of virtual time too that took over five minutes when they were recorded: what
+    /// is kept of these stands on the page without it.
     #[arg(long, requires = "all")]
     long: bool,
     /// Write what comes into the files in place of what they have of ours, with the date and what
@@ -118,10 +118,9 @@ impl ReportArgs {
             let record = Record::read(&path)?;
             let mode = words_mode(&record.run);
             let is_long = mode == Mode::Sim && !self.quick && !self.long && record.is_long();
-            if if mode == Mode::Sim { self.emu } else { self.sim } {
-                continue;
-            }
+            let is_asked = if mode == Mode::Sim { !self.emu } else { !self.sim };
             match is_long {
+                _ if !is_asked => {}
                 true => long += 1,
                 false => own.files.push(path),
             }
@@ -300,12 +299,6 @@ struct Outcome {
 }
 
 impl Record {
-    /// Tells whether it took long when it was recorded.
-    fn is_long(&self) -> bool {
-        let seconds = self.recorded.as_ref().and_then(|made| made.seconds);
-        seconds.is_some_and(|seconds| seconds > LONG_S)
-    }
-
     /// Reads a file.
     ///
     /// # Errors
@@ -379,6 +372,12 @@ impl Record {
     /// file.
     fn is_part(&self, is_quick: bool) -> bool {
         is_quick && matches!(self.quick, Some(Quick::Part(_)))
+    }
+
+    /// Tells whether it took long when it was recorded.
+    fn is_long(&self) -> bool {
+        let seconds = self.recorded.as_ref().and_then(|made| made.seconds);
+        seconds.is_some_and(|seconds| seconds > LONG_S)
     }
 }
 

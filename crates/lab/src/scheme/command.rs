@@ -214,6 +214,15 @@ pub(crate) fn take_failures() -> BTreeMap<&'static str, String> {
     std::mem::take(&mut *failed())
 }
 
+/// Takes a placeholder of a link apart: its word, and the link's place.
+pub(crate) fn link_of(word: &str) -> Option<(&str, usize)> {
+    let bare = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = &word[bare.len()..];
+    let place =
+        if number.is_empty() { Some(0) } else { number.parse::<usize>().ok()?.checked_sub(1) };
+    Some((bare, place?)).filter(|(bare, _)| OF_LINK.contains(bare))
+}
+
 fn failed() -> MutexGuard<'static, BTreeMap<&'static str, String>> {
     FAILED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -262,15 +271,6 @@ fn is_word(text: &str) -> bool {
 
 fn is_known(word: &str) -> bool {
     WORDS.contains(&word) || link_of(word).is_some()
-}
-
-/// Takes a placeholder of a link apart: its word, and the link's place.
-pub(crate) fn link_of(word: &str) -> Option<(&str, usize)> {
-    let bare = word.trim_end_matches(|c: char| c.is_ascii_digit());
-    let number = &word[bare.len()..];
-    let place =
-        if number.is_empty() { Some(0) } else { number.parse::<usize>().ok()?.checked_sub(1) };
-    Some((bare, place?)).filter(|(bare, _)| OF_LINK.contains(bare))
 }
 
 #[cfg(test)]

@@ -135,6 +135,20 @@ pub(super) fn start(
     Ok(programs)
 }
 
+/// Makes a connection through a scheme's programs; returns the drone's end, then the station's.
+///
+/// # Errors
+/// When it does not come about.
+pub(crate) fn connect(
+    copy: &Copy<'_>,
+    listener: &TcpListener,
+    congestion: &str,
+    programs: &mut Programs,
+) -> Result<[TcpStream; 2], String> {
+    let made = forwarded::connect(copy, listener, congestion, || programs.check_failed());
+    made.map_err(|why| programs.with_last_words(why))
+}
+
 /// Fills a command in for a side and a stream.
 fn line(
     command: &SchemeCommand,
@@ -163,18 +177,4 @@ fn line(
             }
         }
     })
-}
-
-/// Makes a connection through a scheme's programs; returns the drone's end, then the station's.
-///
-/// # Errors
-/// When it does not come about.
-pub(crate) fn connect(
-    copy: &Copy<'_>,
-    listener: &TcpListener,
-    congestion: &str,
-    programs: &mut Programs,
-) -> Result<[TcpStream; 2], String> {
-    let made = forwarded::connect(copy, listener, congestion, || programs.check_failed());
-    made.map_err(|why| programs.with_last_words(why))
 }

@@ -163,8 +163,8 @@ impl Programs {
         self.all.iter().fold(why, |why, program| program.with_last_words(why))
     }
 
-    /// Returns the processor time of all of them so far; none where there are none, or where a shell
-    /// has started them, whose own it would be.
+    /// Returns the processor time of all of them so far; none where there are none, or where a
+    /// shell has started them, whose own it would be.
     pub(crate) fn processor_time(&self) -> Option<units::Duration> {
         match self.all.is_empty() || self.scheme.is_some() {
             true => None,

@@ -109,25 +109,6 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Draws what varies, where anything does.
-fn draw(
-    plan: &Plan,
-    (mode, seeds): (Mode, (u64, u64)),
-    samples: &[Sample],
-    directory: &Path,
-) -> Result<(), String> {
-    let made = match mode {
-        Mode::Sim => format!("In the deterministic world, {}", seeds_shown(seeds)),
-        Mode::Emu => format!("Real daemons and kernel, emulated links, seed {}", seeds.0),
-    };
-    let keys = plan.sweeps.iter().map(|sweep| sweep.key.clone()).collect();
-    let swept = Swept { name: &plan.name, made: &made, keys, columns: &plan.columns, samples };
-    for picture in swept.draw(directory)? {
-        tell(format_args!("picture: {}", picture.display()));
-    }
-    Ok(())
-}
-
 /// Reads a text as if it were a file, as far as it can be read without running it.
 ///
 /// # Errors
@@ -147,6 +128,25 @@ pub(crate) fn try_text(text: &str) -> Result<(), String> {
         at_point(&point, plan.with_asked(result));
     }
     merged([plan.parameters(), plan.run_with(&source)]);
+    Ok(())
+}
+
+/// Draws what varies, where anything does.
+fn draw(
+    plan: &Plan,
+    (mode, seeds): (Mode, (u64, u64)),
+    samples: &[Sample],
+    directory: &Path,
+) -> Result<(), String> {
+    let made = match mode {
+        Mode::Sim => format!("In the deterministic world, {}", seeds_shown(seeds)),
+        Mode::Emu => format!("Real daemons and kernel, emulated links, seed {}", seeds.0),
+    };
+    let keys = plan.sweeps.iter().map(|sweep| sweep.key.clone()).collect();
+    let swept = Swept { name: &plan.name, made: &made, keys, columns: &plan.columns, samples };
+    for picture in swept.draw(directory)? {
+        tell(format_args!("picture: {}", picture.display()));
+    }
     Ok(())
 }
 

@@ -192,8 +192,9 @@ pub(super) fn copies(scheme: Scheme, links: u8) -> u32 {
 /// Returns how long an application waits for a message before it counts it as lost.
 ///
 /// Transports that do not retransmit are given a second, which is what an application's own
-/// retry would wait; the session 3 s, which is beyond its time to live, and so are others' programs that take datagrams; the kernel as long as it
-/// may need, for it delivers in the end (the longest wait seen was 59 s).
+/// retry would wait; the session 3 s, which is beyond its time to live, as others' programs that
+/// take datagrams; the kernel as long as it may need, for it delivers in the end (the longest wait
+/// seen was 59 s).
 pub(super) fn give_up(scheme: Scheme) -> Duration {
     match scheme {
         Scheme::UDP | Scheme::REDUNDANT => Duration::from_secs(1),

@@ -210,25 +210,6 @@ pub(super) fn write(args: &ReportArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes the tables of the READMEs beside the records anew, where they are not those of the
-/// results.
-///
-/// # Errors
-/// Names the README, and what cannot be written.
-fn write_tables(folder: &Path) -> Result<(), String> {
-    for readme in tables::readmes(folder) {
-        let name = readme.display();
-        let text = std::fs::read_to_string(&readme).map_err(|why| format!("read {name}: {why}"))?;
-        let written = tables::with_rows(&text, |record| tables::results_beside(&readme, record))
-            .map_err(|why| format!("{name}: {why}"))?;
-        if written != text {
-            whole_file::write(&readme, written.as_bytes())?;
-            tell(format_args!("{name}: its tables were those of other results"));
-        }
-    }
-    Ok(())
-}
-
 /// Returns the folder whose folders have the records.
 pub(super) fn folder_of(papers: &Path) -> &Path {
     let folder = papers.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -247,6 +228,25 @@ pub(super) fn records(folder: &Path) -> Vec<PathBuf> {
     let mut records: Vec<PathBuf> = files.filter(is_record).collect();
     records.sort_unstable();
     records
+}
+
+/// Writes the tables of the READMEs beside the records anew, where they are not those of the
+/// results.
+///
+/// # Errors
+/// Names the README, and what cannot be written.
+fn write_tables(folder: &Path) -> Result<(), String> {
+    for readme in tables::readmes(folder) {
+        let name = readme.display();
+        let text = std::fs::read_to_string(&readme).map_err(|why| format!("read {name}: {why}"))?;
+        let written = tables::with_rows(&text, |record| tables::results_beside(&readme, record))
+            .map_err(|why| format!("{name}: {why}"))?;
+        if written != text {
+            whole_file::write(&readme, written.as_bytes())?;
+            tell(format_args!("{name}: its tables were those of other results"));
+        }
+    }
+    Ok(())
 }
 
 impl Papers {
