@@ -30,7 +30,7 @@ list:
 	@echo 'make tyres        a minute for all four papers: parts of the experiments, each figure beside the paper'"'"'s'
 	@echo 'make experiments  run what experiments/ has recorded again, in virtual time; fails where a figure is not reached; goes on where it was cut off'
 	@echo 'make records      the same, and write what comes into experiments/: for a change that moves figures'
-	@echo 'make report      run what experiments/ has recorded, as make experiments does (EMU=1: in real time too, some seven hours), and make the page of it'
+	@echo 'make report      run what experiments/ has recorded, as make experiments does (EMU=1: in real time too, some seven hours; LONG=1: what takes longer than five minutes too), and make the page of it'
 	@echo 'make page        the page alone, in seconds: each figure and table of the papers beside ours, of what is recorded and kept: $(TARGET)/report/index.html'
 	@echo 'make scorecard    play every scene that the engine is judged by, show what moved, and write the card anew: experiments/scorecard.toml'
 	@echo 'make ns3          ASRAN in the simulator ns-3: builds ns3/, runs its mobility scenario for NS3_SEEDS ($(NS3_SEEDS), about 45 min), prints the table'
@@ -114,17 +114,19 @@ test-aarch64:
 RESUME ?= $(TARGET)/experiments
 
 experiments tyres records: lab
-experiments: WITH = $(if $(RESUME),--resume $(RESUME))
-records: WITH = --record $(if $(RESUME),--resume $(RESUME))
+experiments: WITH = --long $(if $(RESUME),--resume $(RESUME))
+records: WITH = --long --record $(if $(RESUME),--resume $(RESUME))
 tyres: WITH = --quick
 experiments tyres records:
 	$(TARGET)/release/fulmar-lab run all --sim $(WITH)
 	$(if $(filter records,$@),$(TARGET)/release/fulmar-lab report --list experiments/items.md --claims README.md)
 
 # What does not reach what it must is on the page as well. Real time: one after the other, on a quiet machine.
+# What takes longer than five minutes is on it as it is kept; LONG=1 runs that too.
 EMU ?=
+LONG ?=
 report: lab
-	-$(TARGET)/release/fulmar-lab run all $(if $(EMU),,--sim) $(if $(RESUME),--resume $(RESUME)) >$(TARGET)/report.txt
+	-$(TARGET)/release/fulmar-lab run all $(if $(EMU),,--sim) $(if $(LONG),--long) $(if $(RESUME),--resume $(RESUME)) >$(TARGET)/report.txt
 	@$(MAKE) --no-print-directory page
 
 # The list and the table of README.md go with the records: they are committed with them.

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use units::{Duration, Rate};
 
 use crate::report::Mode;
-use crate::scheme::{Known, Scheme};
+use crate::scheme::{CommandScheme, Known, Scheme, SchemeCommand};
 use crate::testbed::Recording;
 use emulator::Failure;
 
@@ -30,6 +30,16 @@ pub(crate) struct RunArgs {
     /// parentheses.
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     pub(crate) schemes: Vec<Scheme>,
+    /// Run a scheme of your own as well (--emu): a command for each host, `NAME@drone=COMMAND` and
+    /// `NAME@station=COMMAND`, or one for both, `NAME=COMMAND`.
+    ///
+    /// Say it once for each command. It is handed what the others are handed, at the ports that
+    /// {udp_in} and {udp_out} stand for, {tcp_in} and {tcp_out}, or by an interface whose address
+    /// is {tunnel}; {address} and {peer} are those of the first link, {peer2} of the second.
+    /// docs/your-own-scheme.md explains each, and has three that run as they are.
+    #[arg(long = "scheme-command", value_name = "NAME[@SIDE]=COMMAND", conflicts_with = "sim",
+          value_parser = SchemeCommand::read)]
+    pub(crate) commands: Vec<SchemeCommand>,
     /// Print one JSON object on stdout and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
@@ -88,11 +98,28 @@ impl RunArgs {
         self.tlog.as_ref().map_or(Ok(()), |_| Err(Failure::Usage(what())))
     }
 
-    /// Returns the schemes to run: those asked for, else those that run unasked.
+    /// Returns the schemes to run, those of anybody's commands included: those asked for, else what
+    /// runs unasked.
     ///
     /// # Errors
-    /// Names every scheme that the experiment does not know in this mode.
+    /// Names every scheme that the experiment does not know in this mode, or what a command lacks.
     pub(crate) fn schemes(&self, known: Known) -> Result<Vec<Scheme>, Failure> {
+        let mut schemes = self.known_schemes(known)?;
+        schemes.extend(self.own_schemes()?);
+        Ok(schemes)
+    }
+
+    /// Returns the schemes of anybody's commands.
+    ///
+    /// # Errors
+    /// What a command lacks.
+    pub(crate) fn own_schemes(&self) -> Result<impl Iterator<Item = Scheme> + use<>, Failure> {
+        let own = CommandScheme::of(&self.commands);
+        let own = own.map_err(|why| Failure::Usage(format!("--scheme-command {why}")))?;
+        Ok(own.into_iter().map(Scheme::Command))
+    }
+
+    fn known_schemes(&self, known: Known) -> Result<Vec<Scheme>, Failure> {
         if self.schemes.is_empty() {
             return Ok(known.unasked.to_vec());
         }

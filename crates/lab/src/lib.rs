@@ -18,6 +18,7 @@ mod figure;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing;
+mod markup;
 mod model;
 mod parallel;
 mod record;
@@ -116,8 +117,11 @@ fn run_experiment(experiment: &Experiment) -> Result<ExitCode, Failure> {
         tell(&report.audit_summary);
         tell(report.belief());
     }
-    let failed = !report.valid && !args.allow_invalid;
-    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    for (scheme, why) in &report.failed {
+        tell(format_args!("{scheme}: no figures: {why}"));
+    }
+    let is_whole = report.valid && report.failed.is_empty();
+    Ok(if is_whole || args.allow_invalid { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 /// Returns what can be run, with its schemes and figures.

@@ -1,9 +1,13 @@
 //! What a run hands back: one object, printed as JSON or as a table.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::doubt::beside;
+use crate::experiment::Description;
+use crate::figure::Figure;
+use crate::scheme::SchemeCommand;
 use emulator::Audit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -46,6 +50,9 @@ pub(crate) struct Report {
     pub(crate) versions: Value,
     /// What was asked for.
     pub(crate) parameters: Value,
+    /// Why each scheme of somebody's own that failed did; it has no figures.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) failed: BTreeMap<&'static str, String>,
     /// What the emulator says about itself: an object, or a list of them where a run consists of
     /// several emulations; null in the world, which is exact.
     pub(crate) audit: Value,
@@ -80,6 +87,7 @@ impl Report {
             faults: Vec::new(),
             versions: versions(),
             parameters,
+            failed: BTreeMap::new(),
             audit: Value::Null,
             results,
             audit_summary: String::new(),
@@ -116,6 +124,38 @@ impl Report {
             audit_summary: accounts.collect::<Vec<_>>().join("\n"),
             ..Self::sim(experiment, (seed, seed), parameters, results)
         }
+    }
+
+    /// Notes the commands of somebody's own schemes, and which of these have failed: their rows
+    /// keep what was asked for and say why they have nothing else.
+    pub(crate) fn note_commands(
+        &mut self,
+        commands: &[SchemeCommand],
+        failed: BTreeMap<&'static str, String>,
+        described: &Description,
+    ) {
+        if commands.is_empty() {
+            return;
+        }
+        let texts: Vec<&str> = commands.iter().map(|command| &command.text[..]).collect();
+        let names: Vec<&str> = commands.iter().map(|command| &command.name[..]).collect();
+        let told = json!({"scheme_commands": texts, "scheme_of_each": names});
+        self.parameters = merged([self.parameters.take(), told]);
+        let is_kept = |key: &str, value: &Value| {
+            let exact = |figure: &Figure| figure.key == key && figure.is_exact;
+            value.is_string() || described.figures().any(exact)
+        };
+        for row in self.results.iter_mut().filter_map(Value::as_object_mut) {
+            let why = row["scheme"].as_str().and_then(|name| failed.get(name));
+            if let Some(why) = why {
+                row.retain(|key, value| is_kept(key, value));
+                row.insert("skipped".to_owned(), json!(why));
+            }
+        }
+        // Nothing is ranked that has no figures.
+        self.doubts.retain(|doubt| !failed.keys().any(|name| doubt.contains(name)));
+        self.valid = self.faults.is_empty() && self.doubts.is_empty();
+        self.failed = failed;
     }
 
     /// Says in a sentence what may be believed of a run in real time.

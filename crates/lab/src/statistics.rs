@@ -28,6 +28,11 @@ pub(crate) fn maximum(sample: &[f64]) -> Option<f64> {
     sample.iter().copied().reduce(f64::max)
 }
 
+/// Returns the least value; none of an empty sample.
+pub(crate) fn minimum(sample: &[f64]) -> Option<f64> {
+    sample.iter().copied().reduce(f64::min)
+}
+
 /// Returns the value that a share `p` of the sample does not exceed (nearest rank).
 ///
 /// `sorted` is ascending, `p` in 0..=1; none of an empty sample.

@@ -70,6 +70,16 @@ pub fn terminate(child: &Child) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
+/// Ends a child and every process of its group (SIGKILL), of which it is the first: one that was
+/// started with `process_group(0)`.
+///
+/// # Errors
+/// Those of `kill`; `ESRCH` where none of them is left.
+pub fn kill_group(child: &Child) -> io::Result<()> {
+    let Some(group) = Pid::from_raw(child.id() as i32) else { return Ok(()) };
+    Ok(rustix::process::kill_process_group(group, rustix::process::Signal::KILL)?)
+}
+
 /// Asks this process to end (SIGTERM), of which one of its threads has [`Signals`].
 ///
 /// # Errors

@@ -14,6 +14,7 @@ mod map;
 mod panels;
 mod svg;
 mod sweep;
+mod swept;
 mod trade_off;
 mod window;
 
@@ -22,6 +23,7 @@ pub(crate) use functions::{FunctionChart, FunctionPanel, Heights};
 pub(crate) use map::{Map, MapMark, MapStep};
 pub(crate) use panels::{Panel, TimeChart, TimeCurve};
 pub(crate) use sweep::{SweepCase, SweepChart, SweepCurve};
+pub(crate) use swept::{Sample, Swept};
 pub(crate) use trade_off::{Plane, TradeOff};
 pub(crate) use window::{Lane, WayChart, WindowChart};
 
@@ -172,6 +174,9 @@ impl Chart {
     }
 }
 
+/// Colour and width of a curve that has none of its own.
+const PLAIN: (&str, f64) = ("#777777", 1.5);
+
 /// Returns colour and width of a scheme's curve; the colours stay apart for the colour-blind.
 pub(crate) fn style(scheme: Scheme) -> (&'static str, f64) {
     match scheme {
@@ -189,7 +194,8 @@ pub(crate) fn style(scheme: Scheme) -> (&'static str, f64) {
         Scheme::KERNEL_TCP_CUBIC => ("#d97706", 1.5),
         Scheme::KERNEL_TCP_BBR => ("#8a1c1c", 1.5),
         Scheme::BOUND => ("#111111", 1.2),
-        _ => ("#777777", 1.5),
+        Scheme::Command(_) => ("#c2410c", 1.8),
+        _ => PLAIN,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::markup::safe;
+
 /// Says which end of a text is at its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
@@ -120,7 +122,7 @@ impl Svg {
             Anchor::End => "end",
         };
         let weight = if text.bold { "bold" } else { "normal" };
-        let content = content.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let content = safe(content);
         self.element(format_args!(
             r#"<text x="{x:.1}" y="{y:.1}" font-size="{}" font-weight="{weight}" fill="{}" text-anchor="{anchor}" stroke="white" stroke-width="3" stroke-linejoin="round" paint-order="stroke">{content}</text>"#,
             text.size, text.colour

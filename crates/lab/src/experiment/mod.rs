@@ -26,7 +26,7 @@ use clap::{FromArgMatches, Subcommand};
 use crate::arguments::RunArgs;
 use crate::figure::Figure;
 use crate::report::Report;
-use crate::scheme::Known;
+use crate::scheme::{Known, take_failures};
 use emulator::Failure;
 pub(crate) use recorded::lacks_recordings;
 
@@ -186,6 +186,11 @@ impl Description {
         help
     }
 
+    /// Returns all figures of its results.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = &'static Figure> {
+        self.figures.iter().chain(self.beside.iter().copied().flatten())
+    }
+
     /// Returns the figures of results that are no columns.
     fn others(&self) -> impl Iterator<Item = &'static Figure> {
         let columns = self.figures;
@@ -301,11 +306,50 @@ impl Experiment {
         )
     }
 
+    /// Tells whether others' programs can be handed what it sends.
+    ///
+    /// The others ask about parts of a session, or about the kernel's own TCP.
+    fn takes_commands(&self) -> bool {
+        matches!(
+            self,
+            Self::ConcloneInterval(_)
+                | Self::MixedBlackout(_)
+                | Self::Recorded(_)
+                | Self::Throughput(_)
+                | Self::BulkLossy(_)
+                | Self::FlowcodeRecorded(_)
+                | Self::Failover(_)
+                | Self::Lifetime(_)
+                | Self::LrtTcp(_)
+                | Self::LrtBlock(_)
+                | Self::File(_)
+        )
+    }
+
     /// Runs the experiment.
+    ///
+    /// # Errors
+    /// What it cannot do that was asked for, or what of the set-up failed.
     pub(crate) fn run(&self) -> Result<Report, Failure> {
+        let (args, described) = (self.run_args(), self.description());
         if !self.sends_mavlink() {
-            self.run_args().without_tlog(self.description().experiment)?;
+            args.without_tlog(described.experiment)?;
         }
+        if !args.commands.is_empty() && !self.takes_commands() {
+            return Err(Failure::Usage(format!(
+                "--scheme-command: {} asks about parts of a session, or the kernel's own TCP, which no \
+                 other program is",
+                described.experiment
+            )));
+        }
+        // Of a run before this one.
+        take_failures();
+        let mut report = self.run_it()?;
+        report.note_commands(&args.commands, take_failures(), &described);
+        Ok(report)
+    }
+
+    fn run_it(&self) -> Result<Report, Failure> {
         match self {
             Self::ConcloneInterval(args) => interval::run(args),
             Self::ConcloneTarget(args) => conclone_target::run(args),

@@ -41,6 +41,11 @@ use pairs::Pairs;
 #[cfg(fuzzing)]
 pub(crate) use papers::try_page;
 pub(crate) use run::report;
+use sys::print::tell;
+
+/// What takes longer than this, seconds, is run when it is asked for: without it the records of
+/// virtual time take some 20 minutes on two processors.
+const LONG_S: f64 = 300.0;
 
 /// What `fulmar-lab report` is asked for.
 #[derive(Clone, Debug, Default, Args)]
@@ -57,6 +62,10 @@ pub(crate) struct ReportArgs {
     /// Of all, those of real time: hours, on a quiet machine.
     #[arg(long, requires = "all")]
     emu: bool,
+    /// Of all, those of virtual time too that took over five minutes when they were recorded: what
+    /// is kept of these stands on the page without it.
+    #[arg(long, requires = "all")]
+    long: bool,
     /// Write what comes into the files in place of what they have of ours, with the date and what
     /// made it; and all of the result, with the intervals, into results/ beside the file.
     #[arg(long)]
@@ -85,7 +94,8 @@ pub(crate) struct ReportArgs {
     /// Write the list of all figures and tables of the papers; nothing is run.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "jobs", "json"])]
     list: Option<PathBuf>,
-    /// Write the table of what we claim into this file, between its marks; nothing is run.
+    /// Write the table of what we claim into this file, between its marks, and the rows of the
+    /// READMEs beside the records between theirs; nothing is run.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "quick", "jobs", "json"])]
     claims: Option<PathBuf>,
     /// What the papers have, and what shows it here; records lie in the folders beside it.
@@ -103,12 +113,22 @@ impl ReportArgs {
         if !self.all {
             return Ok(own);
         }
+        let mut long = 0;
         for path in papers::records(papers::folder_of(&self.papers)) {
-            let mode = words_mode(&Record::read(&path)?.run);
-            let is_left_out = if mode == Mode::Sim { self.emu } else { self.sim };
-            if !is_left_out {
-                own.files.push(path);
+            let record = Record::read(&path)?;
+            let mode = words_mode(&record.run);
+            let is_long = mode == Mode::Sim && !self.quick && !self.long && record.is_long();
+            let is_asked = if mode == Mode::Sim { !self.emu } else { !self.sim };
+            match is_long {
+                _ if !is_asked => {}
+                true => long += 1,
+                false => own.files.push(path),
             }
+        }
+        if long > 0 {
+            tell(format_args!(
+                "{long} records that take longer are left out: --long runs them too"
+            ));
         }
         match own.files.is_empty() {
             true => Err(format!("--all: no records beside {}", self.papers.display())),
@@ -352,6 +372,12 @@ impl Record {
     /// file.
     fn is_part(&self, is_quick: bool) -> bool {
         is_quick && matches!(self.quick, Some(Quick::Part(_)))
+    }
+
+    /// Tells whether it took long when it was recorded.
+    fn is_long(&self) -> bool {
+        let seconds = self.recorded.as_ref().and_then(|made| made.seconds);
+        seconds.is_some_and(|seconds| seconds > LONG_S)
     }
 }
 

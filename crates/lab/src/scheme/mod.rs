@@ -1,10 +1,11 @@
 //! The names of what is compared, spelled the same in every figure, table and file.
 //!
-//! Five kinds of things, a file each: sessions of Fulmar, the kernel's transports, tunnels of
-//! others, single TCP flows under a congestion control, and yardsticks that exist in the world
-//! only. What a kind is in each life stands with the kind; [`Scheme`] is any of them, for the
-//! command line.
+//! Six kinds of things, a file each: sessions of Fulmar, the kernel's transports, tunnels of
+//! others, single TCP flows under a congestion control, yardsticks that exist in the world only,
+//! and whatever commands somebody gives. What a kind is in each life stands with the kind;
+//! [`Scheme`] is any of them, for the command line.
 
+mod command;
 mod congestion;
 mod kernel;
 mod session;
@@ -19,6 +20,7 @@ use serde::{Serialize, Serializer};
 use tcp_asran::Flavour;
 
 use crate::report::Mode;
+pub(crate) use command::{Carries, CommandScheme, SchemeCommand, link_of, take_failures};
 pub(crate) use congestion::CongestionControl;
 pub(crate) use kernel::KernelTransport;
 pub(crate) use session::{DECLARED, Packets, SessionScheme};
@@ -38,6 +40,8 @@ pub(crate) enum Scheme {
     Congestion(CongestionControl),
     /// What others are measured against.
     Yardstick(Yardstick),
+    /// Somebody's own, by its commands.
+    Command(CommandScheme),
 }
 
 /// Says how a scheme is named and explained.
@@ -160,10 +164,18 @@ impl Scheme {
                 | Self::Session(_),
                 _,
             ) => false,
-            (Self::Kernel(_) | Self::Tunnel(_) | Self::Congestion(_), Mode::Sim)
+            (
+                Self::Kernel(_) | Self::Tunnel(_) | Self::Congestion(_) | Self::Command(_),
+                Mode::Sim,
+            )
             | (Self::Yardstick(_), Mode::Emu) => true,
             _ => false,
         }
+    }
+
+    /// Tells whether it is somebody's own and has failed.
+    pub(crate) fn has_failed(self) -> bool {
+        matches!(self, Self::Command(own) if own.has_failed())
     }
 
     /// Says in a few words what the scheme does, for legends and notes.
@@ -178,6 +190,7 @@ impl Scheme {
             Self::Tunnel(tunnel) => tunnel.about(),
             Self::Congestion(control) => control.about(),
             Self::Yardstick(yardstick) => yardstick.about(),
+            Self::Command(scheme) => scheme.about(),
         }
     }
 }

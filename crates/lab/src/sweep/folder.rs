@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::plan::{Plan, Task};
+use super::table;
 use crate::whole_file::{self, UNFINISHED};
 
 const DESCRIPTION: &str = "sweep.json";
@@ -79,6 +80,22 @@ impl Folder {
         }
         let is_there = |task: &Task| names.contains(std::ffi::OsStr::new(&file_name(*task)));
         Ok(tasks.iter().copied().filter(is_there).collect())
+    }
+
+    /// Reads the results of a task, a row for each scheme.
+    ///
+    /// # Errors
+    /// When they are not there, or cannot be read.
+    pub(super) fn results(&self, task: Task) -> Result<Vec<Value>, String> {
+        let path = self.path.join(POINTS).join(file_name(task));
+        let named = |error: String| format!("read {}: {error}", path.display());
+        let file = std::fs::File::open(&path).map_err(|error| named(error.to_string()))?;
+        table::rows(file).map_err(|error| named(error.to_string()))
+    }
+
+    /// Returns where pictures go.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Puts the results of a task in their place.

@@ -24,7 +24,8 @@ use emulator::Failure;
 use serde_json::json;
 use toml_keys::Scalar;
 
-use crate::arguments::parse_seeds;
+use crate::arguments::{parse_seeds, seeds_shown};
+use crate::chart::Swept;
 use crate::experiment::file::Over;
 use crate::parallel;
 use crate::scheme::Scheme;
@@ -112,9 +113,32 @@ pub(crate) fn run_command(args: &SweepArgs) -> Result<ExitCode, Failure> {
             "out": args.out,
         }))?;
     }
+    draw(&plan, &folder)?;
     let ended = rest.len() - failed;
     tell(format_args!("{}: {ended} tasks ended, {failed} failed", plan.name()));
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Draws what varies, as soon as every task of all shares is done.
+fn draw(plan: &Plan, folder: &Folder) -> Result<(), String> {
+    let tasks: Vec<Task> = plan.tasks().collect();
+    if folder.done(&tasks)?.len() < tasks.len() {
+        return Ok(());
+    }
+    let (mut samples, mut keys) = (Vec::new(), Vec::new());
+    for task in tasks {
+        let Some(point) = plan.point(task.point) else { continue };
+        keys = point.keys();
+        samples.extend(folder.results(task)?.iter().flat_map(|row| point.samples(row)));
+    }
+    let made = format!("In the deterministic world, {}", seeds_shown(plan.seeds()));
+    let (name, columns) = (plan.name(), plan.columns());
+    for picture in
+        (Swept { name, made: &made, keys, columns, samples: &samples }).draw(folder.path())?
+    {
+        tell(format_args!("picture: {}", picture.display()));
+    }
+    Ok(())
 }
 
 /// Reads what is to be run.

@@ -169,6 +169,11 @@ impl Plan {
         self.study.schemes()
     }
 
+    /// Returns keys and titles of the table.
+    pub(crate) fn columns(&self) -> &[(String, String)] {
+        self.study.columns()
+    }
+
     /// Returns with how many seeds each of them is run.
     pub(crate) fn seed_count(&self) -> u64 {
         self.seeds.1 - self.seeds.0 + 1

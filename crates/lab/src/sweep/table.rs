@@ -5,6 +5,7 @@
 //! null.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as PhysicalType};
@@ -12,7 +13,9 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Ty
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::record::{Field, Row};
 use parquet::schema::types::Type;
 use serde_json::Value;
 
@@ -34,6 +37,29 @@ pub(super) fn parquet(plan: &Plan, task: Task, results: &[Value]) -> Result<Vec<
     let rows: Vec<BTreeMap<String, &Value>> = results.iter().map(flat).collect();
     let columns = columns(plan, task, &rows);
     encoded(plan, &columns).map_err(|error| format!("write results as Parquet: {error}"))
+}
+
+/// Reads what [`parquet`] wrote: a row for each scheme, figures by the names of their columns.
+///
+/// # Errors
+/// When it is no such file.
+pub(super) fn rows(file: File) -> Result<Vec<Value>, ParquetError> {
+    let reader = SerializedFileReader::new(file)?;
+    let row = |row: Result<Row, ParquetError>| {
+        let row = row?;
+        let cell = |(name, field): (&String, &Field)| {
+            let value = match field {
+                Field::Double(number) => Value::from(*number),
+                Field::Long(number) => Value::from(*number),
+                Field::Bool(flag) => Value::from(*flag),
+                Field::Str(text) => Value::from(text.as_str()),
+                _ => Value::Null,
+            };
+            (name.clone(), value)
+        };
+        Ok(Value::Object(row.get_column_iter().map(cell).collect()))
+    };
+    reader.get_row_iter(None)?.map(row).collect()
 }
 
 /// Returns every figure of a result by its name, those within objects as `up.lost`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use sys::clock::now;
@@ -11,11 +11,13 @@ use units::Duration;
 use super::Stream;
 use super::channel::stream as stream_channel;
 use super::channel::{Channel, datagrams};
+use super::command;
 use super::daemon::Daemons;
+use super::interruption;
 use super::links::{Copy, Side};
-use super::program::Program;
-use super::{kcptun, kernel_stream, tcp_copies, wireguard};
-use crate::scheme::{KernelTransport, OtherTunnel, Scheme, SessionScheme};
+use super::program::Programs;
+use super::{forwarded, kcptun, kernel_stream, tcp_copies, wireguard};
+use crate::scheme::{Carries, CommandScheme, KernelTransport, OtherTunnel, Scheme, SessionScheme};
 
 /// First port of the measured streams; none that the packet selector looks into.
 const PORT: u16 = 5_600;
@@ -31,8 +33,8 @@ pub(crate) struct Carrier {
     pub(crate) channels: BTreeMap<(Side, Stream), Channel>,
     /// The daemons, where the scheme has any; they end when this is dropped.
     pub(crate) daemons: Option<Daemons>,
-    /// The programs of a tunnel of others; they end when this is dropped.
-    pub(crate) programs: Vec<Program>,
+    /// The programs of others; they end when this is dropped.
+    pub(crate) programs: Programs,
     /// What waits for further sub-flows of the kernel, or connections that a tunnel makes.
     pub(crate) listeners: Vec<TcpListener>,
 }
@@ -54,6 +56,7 @@ impl Carrier {
             Scheme::Session(session) => Self::through_daemons(session, copy, streams),
             Scheme::Kernel(transport) => Self::over_kernel(transport, copy, streams),
             Scheme::Tunnel(tunnel) => Self::through_other(tunnel, copy, streams),
+            Scheme::Command(scheme) => Self::through_command(scheme, copy, streams),
             Scheme::Congestion(_) => {
                 Err(format!("{scheme} carries one flow: fulmar-lab run asran-loss"))
             }
@@ -81,7 +84,7 @@ impl Carrier {
         let daemons = Daemons::start(scheme, copy)?;
         let channels =
             open(copy, streams, |side, stream| Ok(daemon_addresses(scheme, side, stream)))?;
-        Ok(Self { channels, daemons: Some(daemons), programs: Vec::new(), listeners: Vec::new() })
+        Ok(Self { daemons: Some(daemons), ..Self::of(channels) })
     }
 
     fn over_kernel(
@@ -103,7 +106,7 @@ impl Carrier {
                 (channels, Vec::new())
             }
         };
-        Ok(Self { channels, daemons: None, programs: Vec::new(), listeners })
+        Ok(Self { listeners, ..Self::of(channels) })
     }
 
     fn through_other(
@@ -112,28 +115,99 @@ impl Carrier {
         streams: &[Stream],
     ) -> Result<Self, String> {
         if tunnel == OtherTunnel::WireguardGo {
-            let programs = wireguard::start(copy)?;
-            let at = |side, stream| (wireguard::address(side), port(stream)).into();
-            let ends = |side: Side, stream| Ok((at(side, stream), at(side.other(), stream)));
-            let channels = open(copy, streams, ends)?;
-            return Ok(Self { channels, daemons: None, programs, listeners: Vec::new() });
+            let programs = wireguard::start(copy)?.into();
+            let channels = open(copy, streams, tunnelled)?;
+            return Ok(Self { programs, ..Self::of(channels) });
         }
         let (programs, listener) = kcptun::start(copy)?;
-        let mut channels = BTreeMap::new();
-        for stream in streams {
-            let ends = kcptun::connect(copy, &listener, "cubic")?;
-            for (side, socket) in [Side::Drone, Side::Station].into_iter().zip(ends) {
-                let channel = stream_channel(socket).map_err(|error| error.to_string())?;
-                channels.insert((side, *stream), channel);
+        let channels =
+            connected(streams, || forwarded::connect(copy, &listener, "cubic", || Ok(())))?;
+        Ok(Self { programs: programs.into(), listeners: vec![listener], ..Self::of(channels) })
+    }
+
+    /// Starts somebody's own programs; where they fail that is noted with the scheme, and the
+    /// channels lead nowhere.
+    fn through_command(
+        scheme: CommandScheme,
+        copy: &Copy<'_>,
+        streams: &[Stream],
+    ) -> Result<Self, String> {
+        let started = match scheme.has_failed() {
+            true => Err(String::new()),
+            false => Self::start_command(scheme, copy, streams),
+        };
+        interruption::check()?;
+        started.or_else(|why| {
+            scheme.fail(why);
+            let programs = Programs::of_scheme(scheme, Vec::new());
+            Ok(Self { programs, ..Self::of(command::nowhere(copy, streams)?) })
+        })
+    }
+
+    fn start_command(
+        scheme: CommandScheme,
+        copy: &Copy<'_>,
+        streams: &[Stream],
+    ) -> Result<Self, String> {
+        match scheme.carries() {
+            Carries::Datagrams => {
+                let mut channels = BTreeMap::new();
+                for side in Side::BOTH {
+                    for stream in streams {
+                        let channel = command::channel(scheme, copy, side, *stream)?;
+                        channels.insert((side, *stream), channel);
+                    }
+                }
+                let programs = command::start(scheme, copy, streams)?;
+                Ok(Self { programs, ..Self::of(channels) })
+            }
+            Carries::Connections => {
+                let listener = forwarded::listen(copy)?;
+                let mut programs = command::start(scheme, copy, streams)?;
+                let channels = connected(streams, || {
+                    command::connect(copy, &listener, "cubic", &mut programs)
+                })?;
+                Ok(Self { programs, listeners: vec![listener], ..Self::of(channels) })
+            }
+            Carries::Tunnel => {
+                let programs = command::start(scheme, copy, streams)?;
+                let channels =
+                    open(copy, streams, tunnelled).map_err(|why| programs.with_last_words(why))?;
+                Ok(Self { programs, ..Self::of(channels) })
             }
         }
-        Ok(Self { channels, daemons: None, programs, listeners: vec![listener] })
+    }
+
+    fn of(channels: BTreeMap<(Side, Stream), Channel>) -> Self {
+        let (programs, listeners) = (Programs::default(), Vec::new());
+        Self { channels, daemons: None, programs, listeners }
     }
 }
 
 /// Returns the port of a stream.
 fn port(stream: Stream) -> u16 {
     PORT + stream as u16
+}
+
+/// Returns where an application binds, and whom it talks to, in a tunnel of others.
+fn tunnelled(side: Side, stream: Stream) -> Result<(SocketAddr, SocketAddr), String> {
+    let at = |side| (wireguard::address(side), port(stream)).into();
+    Ok((at(side), at(side.other())))
+}
+
+/// Makes a connection for each stream, whose packets go through it one behind the other.
+fn connected(
+    streams: &[Stream],
+    mut connect: impl FnMut() -> Result<[TcpStream; 2], String>,
+) -> Result<BTreeMap<(Side, Stream), Channel>, String> {
+    let mut channels = BTreeMap::new();
+    for stream in streams {
+        for (side, socket) in [Side::Drone, Side::Station].into_iter().zip(connect()?) {
+            let channel = stream_channel(socket).map_err(|error| error.to_string())?;
+            channels.insert((side, *stream), channel);
+        }
+    }
+    Ok(channels)
 }
 
 /// Returns where an application binds, and whom it talks to, beside a daemon.

@@ -12,11 +12,12 @@ use sys::poller::Interest;
 use sys::seqpacket::{Incoming, Seqpacket};
 use units::Duration;
 
+use super::command::LocalSocket;
 use super::interruption;
 use super::tcp_copies::{CopiesInlet, CopiesOutlet};
 
 /// How long a reading application waits before it looks whether the run is over.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// Longer messages are nobody's.
 pub(super) const MESSAGE_MAX: usize = 2_048;
 
@@ -27,6 +28,8 @@ pub(crate) type Channel = (Outlet, Inlet);
 pub(crate) enum Outlet {
     /// A connected datagram socket.
     Datagrams(UdpSocket),
+    /// A datagram socket beside somebody's own program.
+    Local(Arc<LocalSocket>),
     /// A byte stream that never blocks, with what it has not taken yet.
     Stream(TcpStream, VecDeque<u8>),
     /// A connection that keeps messages whole; the sender waits while the transport is behind.
@@ -39,6 +42,8 @@ pub(crate) enum Outlet {
 pub(crate) enum Inlet {
     /// A connected datagram socket.
     Datagrams(UdpSocket),
+    /// A datagram socket beside somebody's own program.
+    Local(Arc<LocalSocket>),
     /// A byte stream, with what does not make a message yet.
     Stream(TcpStream, Vec<u8>),
     /// A connection that keeps messages whole.
@@ -87,6 +92,7 @@ impl Outlet {
         match self {
             // A full socket buffer, or a route that is gone, loses the datagram as a link would.
             Self::Datagrams(socket) => socket.send(message).is_ok(),
+            Self::Local(socket) => socket.send(message),
             Self::Stream(_, waiting) => {
                 if droppable && !waiting.is_empty() {
                     self.flush();
@@ -138,6 +144,10 @@ impl Inlet {
     pub(crate) fn answer(&mut self, message: &[u8]) {
         let _ = match self {
             Self::Datagrams(socket) => socket.send(message).map(drop),
+            Self::Local(socket) => {
+                socket.send(message);
+                Ok(())
+            }
             Self::Stream(socket, _) => {
                 let len = (message.len() as u16).to_be_bytes();
                 socket.write_all(&[&len[..], message].concat())
@@ -158,6 +168,11 @@ impl Inlet {
         let mut buffer = [0; 65_536];
         match self {
             Self::Datagrams(socket) => match socket.recv(&mut buffer) {
+                Ok(len) => handle(&buffer[..len]),
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            },
+            Self::Local(socket) => match socket.receive(&mut buffer) {
                 Ok(len) => handle(&buffer[..len]),
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),

@@ -20,8 +20,22 @@ const QUIET: Duration = Duration::from_millis(300);
 /// Greets until every channel works both ways, then waits until nothing is under way any more.
 ///
 /// # Errors
-/// Names the channels that stayed silent, or the daemon that ended.
+/// Names the channels that stayed silent, or the daemon that ended. What becomes of somebody's own
+/// programs is noted with their scheme and is no error.
 pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<(), String> {
+    let Some(scheme) = carrier.programs.scheme() else { return hear_all(carrier, recording) };
+    if scheme.has_failed() {
+        return Ok(());
+    }
+    let heard = hear_all(carrier, recording);
+    interruption::check()?;
+    if let Err(why) = heard {
+        scheme.fail(carrier.programs.with_last_words(why));
+    }
+    Ok(())
+}
+
+fn hear_all(carrier: &mut Carrier, recording: &Recording) -> Result<(), String> {
     let started = sys::clock::now();
     let mut silent: Vec<(Side, Stream)> = carrier.channels.keys().copied().collect();
     while !silent.is_empty() {
@@ -29,6 +43,7 @@ pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<(), 
         if let Some(daemons) = &mut carrier.daemons {
             daemons.check()?;
         }
+        carrier.programs.check_failed()?;
         if sys::clock::now().since(started) > PATIENCE {
             let names: Vec<String> = silent
                 .iter()

@@ -12,13 +12,15 @@
 pub(crate) mod block_end;
 pub(crate) mod carrier;
 pub(crate) mod channel;
+pub(crate) mod command;
 pub(crate) mod congestion;
 pub(crate) mod daemon;
 pub(crate) mod end;
+pub(crate) mod forwarded;
 pub(crate) mod greeting;
 pub(crate) mod ideal_arq;
 pub(crate) mod interruption;
-pub(crate) mod kcptun;
+mod kcptun;
 pub(crate) mod kernel_stream;
 pub(crate) mod links;
 pub(crate) mod low_rate_retry;
@@ -34,7 +36,7 @@ mod wire_bytes;
 pub(crate) mod wireguard;
 pub(crate) mod world;
 
-pub(crate) use program::{Program, find as find_program};
+pub(crate) use program::{Programs, find as find_program};
 pub(crate) use recording::{RecordedFrame, Recording};
 pub(crate) use stamp::{FLOW_MAX, STAMP_BYTES, Stamp, TELEMETRY_BYTES};
 pub(crate) use stream::{Direction, Stream};

@@ -21,7 +21,7 @@ use crate::testbed::daemon::tunnel_address;
 use crate::testbed::interruption::{is_asked, sleep_until};
 use crate::testbed::kernel_stream::{Dialled, await_subflows, dial, greet, prepare_path_managers};
 use crate::testbed::links::{Copy, Side};
-use crate::testbed::{kcptun, low_rate_retry, wireguard};
+use crate::testbed::{command, forwarded, low_rate_retry, wireguard};
 
 /// Port of the first connection's receiver; those of others follow.
 const PORT: u16 = 5_900;
@@ -55,7 +55,7 @@ impl Connection {
     /// When one does not come about, or has no sub-flow on some link.
     pub(super) fn open(
         scheme: Scheme,
-        carrier: &Carrier,
+        carrier: &mut Carrier,
         copy: &Copy<'_>,
         congestion: &str,
         count: usize,
@@ -90,20 +90,27 @@ impl Connection {
 
     fn connect(
         scheme: Scheme,
-        carrier: &Carrier,
+        carrier: &mut Carrier,
         copy: &Copy<'_>,
         congestion: &str,
         port: u16,
     ) -> Result<Self, String> {
         let (sending, receiving, listener) = match (scheme, carrier.listeners.first()) {
             (Scheme::Tunnel(OtherTunnel::Kcptun), Some(listener)) => {
-                let [drone, station] = kcptun::connect(copy, listener, congestion)?;
+                let [drone, station] = forwarded::connect(copy, listener, congestion, || Ok(()))?;
+                (drone, station, None)
+            }
+            (Scheme::Command(_), Some(listener)) => {
+                let programs = &mut carrier.programs;
+                let [drone, station] = command::connect(copy, listener, congestion, programs)?;
                 (drone, station, None)
             }
             _ => {
                 let (transport, to) = match scheme {
                     Scheme::Session(_) => (Transport::Tcp, tunnel_address(Side::Station)),
-                    Scheme::Tunnel(_) => (Transport::Tcp, wireguard::address(Side::Station)),
+                    Scheme::Tunnel(_) | Scheme::Command(_) => {
+                        (Transport::Tcp, wireguard::address(Side::Station))
+                    }
                     Scheme::TCP_LRR => (Transport::Tcp, low_rate_retry::address(Side::Station)),
                     Scheme::KERNEL_MPTCP => (Transport::Mptcp, copy.address(Side::Station, 0)?),
                     _ => (Transport::Tcp, copy.address(Side::Station, 0)?),

@@ -16,7 +16,7 @@ use super::sim::RETRY_RATE;
 use crate::scheme::{Scheme, SessionScheme};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::greeting::greet;
-use crate::testbed::interruption::sleep_until;
+use crate::testbed::interruption::{self, sleep_until};
 use crate::testbed::kernel_stream;
 use crate::testbed::links::{Copy, Testbed};
 use crate::testbed::low_rate_retry::{self, LowRateTunnel};
@@ -88,6 +88,7 @@ pub(super) fn run_scene(
     }
     sleep_until(start + Duration::from_secs_f64(scene.seconds))?;
     for place in running.iter_mut().flatten() {
+        place.note_failed();
         place.after = place.look(&testbed, scene)?;
     }
     sleep_until(start + Duration::from_secs_f64(scene.end()) + DRAIN)?;
@@ -107,7 +108,13 @@ pub(super) fn run_scene(
     for place in running {
         runs.push(match place {
             Err(why) => Err(why),
-            Ok(place) => Ok(place.finish(&stalls)?),
+            Ok(place) => match (place.scheme, place.finish(&stalls)) {
+                (Scheme::Command(own), Err(why)) => {
+                    own.fail(why.clone());
+                    Err(why)
+                }
+                (_, run) => Ok(run?),
+            },
         });
     }
     Ok((runs, account))
@@ -135,8 +142,15 @@ fn set_up(
                 Ok(Place { copy, scheme, shim, carrier, connections })
             }
             // Others' programs may not run everywhere.
-            Err(why) if matches!(scheme, Scheme::Tunnel(_)) => Err(why),
-            Err(why) => return Err(format!("{scheme}: {why}")),
+            Err(why) => match scheme {
+                Scheme::Tunnel(_) => Err(why),
+                Scheme::Command(own) => {
+                    interruption::check()?;
+                    own.fail(why.clone());
+                    Err(why)
+                }
+                _ => return Err(format!("{scheme}: {why}")),
+            },
         });
     }
     Ok(places)
@@ -161,12 +175,15 @@ fn open(
     }
     let mut carrier = Carrier::start(below, copy, &streams)?;
     greet(&mut carrier, recording)?;
+    if let Scheme::Command(own) = scheme {
+        own.failure().map_or(Ok(()), Err)?;
+    }
     // Its tunnel takes the less for what is around a packet on the link.
     let mtu = LINK_MTU as u16 - low_rate_retry::AROUND as u16;
     let shim = (scheme == Scheme::TCP_LRR).then(|| LowRateTunnel::start(copy, mtu, RETRY_RATE));
     let shim = shim.transpose()?;
     let count = scene.flows + usize::from(scene.requests_alone().is_some());
-    let connections = Connection::open(scheme, &carrier, copy, congestion, count)?;
+    let connections = Connection::open(scheme, &mut carrier, copy, congestion, count)?;
     Ok((shim, carrier, connections))
 }
 
@@ -181,6 +198,10 @@ fn lacks(scheme: Scheme, congestion: &str) -> Option<String> {
             let (programs, package) = tunnel.programs();
             let missing = programs.iter().find(|name| find_program(name).is_none())?;
             Some(format!("{missing} is not installed (package {package})"))
+        }
+        Scheme::Command(own) => {
+            own.ask_for_connections();
+            own.failure()
         }
         Scheme::Session(SessionScheme::Lrt) => Some("it carries messages alone".to_owned()),
         _ => None,

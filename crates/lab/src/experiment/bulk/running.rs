@@ -34,7 +34,7 @@ pub(super) struct Place {
 /// A scheme under way.
 pub(super) struct Running {
     copy: usize,
-    scheme: Scheme,
+    pub(super) scheme: Scheme,
     shim: Option<LowRateTunnel>,
     play: Play,
     flows: Vec<connection::Running>,
@@ -77,6 +77,11 @@ impl Running {
         let requests = requests.transpose().map_err(|error| format!("{scheme}: {error}"))?;
         let (before, after) = (Look::default(), Look::default());
         Ok(Self { copy, scheme, shim, play, flows, requests, before, after })
+    }
+
+    /// Notes it with somebody's own scheme where a program of it has failed.
+    pub(super) fn note_failed(&mut self) {
+        self.play.note_failed();
     }
 
     /// Says so when something below it has ended.

@@ -11,7 +11,7 @@ mod streams;
 mod study;
 mod sweep;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 #[cfg(any(fuzzing, test))]
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::Description;
 use crate::arguments::{RecordArgs, RunArgs, seeds_shown};
+use crate::chart::{Sample, Swept};
 use crate::doubt::rankings_in_doubt;
 use crate::experiment::streams::blackout::Blackout;
 #[cfg(fuzzing)]
@@ -67,11 +68,11 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
         Mode::Emu => DESCRIPTION.emu,
     };
     let schemes = match (&args.run.schemes[..], &plan.schemes[..]) {
-        ([], [_, ..]) => plan.schemes.clone(),
+        ([], [_, ..]) => plan.schemes.iter().copied().chain(args.run.own_schemes()?).collect(),
         _ => args.run.schemes(known)?,
     };
     let recording = args.run.recording()?;
-    let (mut results, mut audits) = (Vec::new(), Vec::new());
+    let (mut results, mut audits, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     let points = plan.points();
     for (point, folder) in points.iter().zip(sweep::folders(&points)) {
         let here = source.at(point).map_err(Failure::Usage)?;
@@ -87,8 +88,13 @@ pub(super) fn run(args: &FileArgs) -> Result<Report, Failure> {
             out.as_deref(),
         )?;
         let finish = |result| at_point(point, plan.with_asked(here.without_absent(result)));
-        results.extend(played.results.into_iter().map(finish));
+        let finished: Vec<Value> = played.results.into_iter().map(finish).collect();
+        samples.extend(finished.iter().flat_map(|result| point.samples(result)));
+        results.extend(finished);
         audits.extend(played.audit);
+    }
+    if let Some(directory) = &args.run.out {
+        draw(&plan, (mode, (first, last)), &samples, directory)?;
     }
     let parameters = merged([plan.parameters(), plan.run_with(&source)]);
     let mut report = match mode {
@@ -122,6 +128,25 @@ pub(crate) fn try_text(text: &str) -> Result<(), String> {
         at_point(&point, plan.with_asked(result));
     }
     merged([plan.parameters(), plan.run_with(&source)]);
+    Ok(())
+}
+
+/// Draws what varies, where anything does.
+fn draw(
+    plan: &Plan,
+    (mode, seeds): (Mode, (u64, u64)),
+    samples: &[Sample],
+    directory: &Path,
+) -> Result<(), String> {
+    let made = match mode {
+        Mode::Sim => format!("In the deterministic world, {}", seeds_shown(seeds)),
+        Mode::Emu => format!("Real daemons and kernel, emulated links, seed {}", seeds.0),
+    };
+    let keys = plan.sweeps.iter().map(|sweep| sweep.key.clone()).collect();
+    let swept = Swept { name: &plan.name, made: &made, keys, columns: &plan.columns, samples };
+    for picture in swept.draw(directory)? {
+        tell(format_args!("picture: {}", picture.display()));
+    }
     Ok(())
 }
 

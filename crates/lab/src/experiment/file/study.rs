@@ -127,6 +127,11 @@ impl Study {
         &self.schemes
     }
 
+    /// Returns keys and titles of the table.
+    pub(crate) fn columns(&self) -> &[(String, String)] {
+        &self.plan.columns
+    }
+
     /// Returns the points.
     pub(crate) fn points(&self) -> &[Point] {
         &self.points

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 use toml_keys::{Change, Scalar, Section};
 
+use crate::chart::Sample;
+
 /// The most values of a sweep in a file, and points of a run.
 pub(super) const POINTS_MAX: usize = 1_000;
 /// The most points where some are said beside the file: each is tried before any is run, some 0.1
@@ -165,6 +167,25 @@ impl Point {
     pub(crate) fn values(&self) -> Value {
         let values = self.0.iter().map(|change| (change.key.clone(), shown(&change.value)));
         Value::Object(values.collect())
+    }
+
+    /// Returns the keys that vary.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.0.iter().map(|change| change.key.clone()).collect()
+    }
+
+    /// Returns what a picture is drawn of: a result here, or each of its seeds.
+    pub(crate) fn samples(&self, result: &Value) -> Vec<Sample> {
+        let point: Vec<String> = self.0.iter().map(|change| change.value.to_string()).collect();
+        let scheme = result["scheme"].as_str().unwrap_or_default().to_owned();
+        let one = |figures: &Value| {
+            let (scheme, point) = (scheme.clone(), point.clone());
+            Sample { scheme, point, figures: figures.clone() }
+        };
+        match result["by_seed"].as_array() {
+            Some(seeds) => seeds.iter().map(one).collect(),
+            None => vec![one(result)],
+        }
     }
 
     /// Says where the point is; empty where nothing varies.

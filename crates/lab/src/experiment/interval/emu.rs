@@ -27,6 +27,8 @@ use sys::print::tell;
 const BULK_BYTES: usize = 1_200;
 /// How often a scheme is started until it uses all its links.
 const STARTS: u32 = 4;
+/// How often is looked whether programs still run.
+const LOOK: Duration = Duration::from_millis(200);
 /// How long duplicates are awaited after the last message.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -76,11 +78,15 @@ pub(crate) fn run_intervals(
         };
         let bulk = Bulk::start(&mut carrier, plan.bulk_mbps)
             .map_err(|error| format!("{scheme}: {error}"))?;
-        kept.push((bulk, carrier.daemons, carrier.listeners));
+        kept.push((bulk, carrier.daemons, carrier.programs, carrier.listeners));
         let (name, player) =
             (scheme.name(), Player::new(*scheme, plan.clone(), zero, (outlet, inlet)));
         let thread = thread::Builder::new().name(name.to_owned()).spawn(|| player.play());
         players.push((*scheme, thread.map_err(|error| format!("start a thread: {error}"))?));
+    }
+    while players.iter().any(|(_, player)| !player.is_finished()) {
+        kept.iter_mut().for_each(|(_, _, programs, _)| programs.note_failed());
+        thread::sleep(LOOK.into());
     }
     let mut runs = Vec::new();
     for (scheme, player) in players {
@@ -197,7 +203,7 @@ impl Player {
         self.last = self.start;
         let mut turn_over = self.start;
         for number in 0..self.plan.messages {
-            if interruption::is_asked() {
+            if interruption::is_asked() || self.scheme.has_failed() {
                 break;
             }
             let due = turn_over + self.plan.interval;
@@ -213,6 +219,7 @@ impl Player {
             while !self.delivered[number as usize]
                 && now().since(sent) < self.plan.give_up
                 && !interruption::is_asked()
+                && !self.scheme.has_failed()
             {
                 self.receive(Some(number));
                 self.outlet.flush();

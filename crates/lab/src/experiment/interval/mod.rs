@@ -25,7 +25,7 @@ use crate::doubt::{add_errors, rankings_in_doubt};
 use crate::figure::Figure;
 use crate::report::{Mode, Report, merged, rounded, rounded_option};
 use crate::scenario_file::ScenarioArgs;
-use crate::scheme::{Known, Scheme};
+use crate::scheme::{Carries, Known, Scheme};
 use crate::statistics::{maximum, mean, median, median_interval, standard_deviation};
 use emu::run_intervals;
 use emulator::Failure;
@@ -192,14 +192,16 @@ pub(super) fn copies(scheme: Scheme, links: u8) -> u32 {
 /// Returns how long an application waits for a message before it counts it as lost.
 ///
 /// Transports that do not retransmit are given a second, which is what an application's own
-/// retry would wait; the session 3 s, which is beyond its time to live; the kernel as long as it
-/// may need, for it delivers in the end (the longest wait seen was 59 s).
+/// retry would wait; the session 3 s, which is beyond its time to live, as others' programs that
+/// take datagrams; the kernel as long as it may need, for it delivers in the end (the longest wait
+/// seen was 59 s).
 pub(super) fn give_up(scheme: Scheme) -> Duration {
     match scheme {
         Scheme::UDP | Scheme::REDUNDANT => Duration::from_secs(1),
         Scheme::FULMAR | Scheme::FULMAR_TARGET | Scheme::MIN_RTT | Scheme::ROUND_ROBIN => {
             Duration::from_secs(3)
         }
+        Scheme::Command(own) if own.carries() != Carries::Connections => Duration::from_secs(3),
         _ => Duration::from_secs(180),
     }
 }

@@ -13,13 +13,13 @@ use sys::seqpacket::Seqpacket;
 use units::{Duration, Instant};
 
 use super::point::LrtParameters;
-use crate::scheme::Scheme;
-use crate::testbed::Stream;
+use crate::scheme::{Carries, Scheme};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::channel::{Channel, Inlet, Outlet, messages};
 use crate::testbed::daemon::{DaemonPlan, Daemons};
 use crate::testbed::interruption;
 use crate::testbed::links::{Copy, Side};
+use crate::testbed::{Programs, Stream};
 
 /// What is said before the run; no message of a run is this short.
 const GREETING: &[u8] = b"fulmar-lab greets";
@@ -35,6 +35,7 @@ pub(crate) struct MessageCarrier {
     scheme: Scheme,
     channel: Option<(Outlet, Inlet)>,
     daemons: Option<Daemons>,
+    programs: Programs,
     /// The other halves, which are not used and must not close.
     _kept: Vec<Channel>,
 }
@@ -60,14 +61,16 @@ impl MessageCarrier {
             Scheme::UDP
             | Scheme::KERNEL_TCP_CUBIC
             | Scheme::KERNEL_TCP_BBR
-            | Scheme::KERNEL_TCP_RENO => {
+            | Scheme::KERNEL_TCP_RENO
+            | Scheme::Command(_) => {
                 let mut carrier = Carrier::start(scheme, copy, &[Stream::Control])?;
                 let mut take = |side| {
                     let channel = carrier.channels.remove(&(side, Stream::Control));
                     channel.ok_or_else(|| "no channel".to_owned())
                 };
                 let (station, drone) = (take(Side::Station)?, take(Side::Drone)?);
-                Ok(Self::new(scheme, station, drone, None))
+                let own = Self::new(scheme, station, drone, None);
+                Ok(Self { programs: carrier.programs, ..own })
             }
             _ => Err("carries no messages in real time: use --sim".to_owned()),
         }
@@ -100,7 +103,8 @@ impl MessageCarrier {
 
     fn new(scheme: Scheme, station: Channel, drone: Channel, daemons: Option<Daemons>) -> Self {
         let ((outlet, back), (forth, inlet)) = (station, drone);
-        Self { scheme, channel: Some((outlet, inlet)), daemons, _kept: vec![(forth, back)] }
+        let (channel, programs) = (Some((outlet, inlet)), Programs::default());
+        Self { scheme, channel, daemons, programs, _kept: vec![(forth, back)] }
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
@@ -109,14 +113,20 @@ impl MessageCarrier {
 
     /// Tells whether every message arrives in the end.
     pub(crate) fn is_reliable(&self) -> bool {
-        self.scheme != Scheme::UDP
+        match self.scheme {
+            Scheme::Command(scheme) => {
+                scheme.carries() == Carries::Connections && !scheme.has_failed()
+            }
+            scheme => scheme != Scheme::UDP,
+        }
     }
 
-    /// Says so when a daemon has ended.
+    /// Says so when a daemon has ended; where somebody's own program has failed, that is noted.
     ///
     /// # Errors
     /// When one has.
     pub(crate) fn check(&mut self) -> Result<(), String> {
+        self.programs.note_failed();
         let describe = |error| format!("{}: {error}", self.scheme);
         self.daemons.as_mut().map_or(Ok(()), |daemons| daemons.check().map_err(describe))
     }
@@ -126,11 +136,26 @@ impl MessageCarrier {
     /// # Errors
     /// When nothing is heard in time.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
+        let settled = self.greet();
+        interruption::check()?;
+        match (self.scheme, settled) {
+            (Scheme::Command(scheme), Err(why)) => {
+                scheme.fail(self.programs.with_last_words(why));
+                Ok(())
+            }
+            (_, settled) => settled,
+        }
+    }
+
+    fn greet(&mut self) -> Result<(), String> {
         let deadline = now() + PATIENCE;
         let (mut said, mut heard) = (0, 0);
         while said < GREETINGS || heard < self.wanted(said) {
             interruption::check()?;
             self.check()?;
+            if self.scheme.has_failed() {
+                return Ok(());
+            }
             if now() > deadline {
                 return Err(format!("{}: {heard} of {said} greetings came through", self.scheme));
             }

@@ -22,7 +22,7 @@ use crate::testbed::daemon::Daemons;
 use crate::testbed::greeting::greet;
 use crate::testbed::interruption::sleep_until;
 use crate::testbed::links::{Side, Testbed};
-use crate::testbed::{Direction, Program, Recording, Stream};
+use crate::testbed::{Direction, Programs, Recording, Stream};
 use emulator::{Audit, Stalls};
 use sys::print::tell;
 
@@ -139,7 +139,7 @@ pub(crate) struct Play {
     ledgers: SharedLedgers,
     threads: Vec<JoinHandle<()>>,
     daemons: Option<Daemons>,
-    programs: Vec<Program>,
+    programs: Programs,
     /// Kept open for sub-flows that join again after an outage.
     _listeners: Vec<TcpListener>,
 }
@@ -187,6 +187,11 @@ impl Play {
         })
     }
 
+    /// Notes it with somebody's own scheme where a program of it has failed.
+    pub(crate) fn note_failed(&mut self) {
+        self.programs.note_failed();
+    }
+
     /// Says so when a daemon has ended.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         let Some(daemons) = &mut self.daemons else { return Ok(()) };
@@ -203,8 +208,7 @@ impl Play {
     pub(crate) fn processor_time(&self) -> Option<Duration> {
         match &self.daemons {
             Some(daemons) => daemons.processor_time(),
-            None if self.programs.is_empty() => None,
-            None => self.programs.iter().map(Program::processor_time).sum(),
+            None => self.programs.processor_time(),
         }
     }
 
@@ -243,6 +247,7 @@ fn show(plays: &mut [Play], seconds: f64, progress: &mut Progress<'_>) -> Result
     let mut tallies = Vec::new();
     for play in plays {
         play.check()?;
+        play.note_failed();
         tallies.push((play.scheme, play.tallies()));
     }
     progress(seconds, &tallies);

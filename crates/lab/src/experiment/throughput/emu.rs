@@ -12,24 +12,29 @@ use std::thread::{self, JoinHandle};
 
 use netem::Scenario;
 use serde_json::Value;
+use sys::byte_stream::Transport;
 use sys::clock::now;
 use units::{Duration, Instant};
 
 use crate::experiment::streams::emu::Play;
 use crate::experiment::streams::ledger::StreamRun;
 use crate::experiment::streams::workload::Workload;
-use crate::scheme::Scheme;
+use crate::scheme::{Carries, Scheme};
 use crate::testbed::carrier::Carrier;
 use crate::testbed::channel::{Inlet, Outlet};
 use crate::testbed::daemon::tunnel_address;
 use crate::testbed::greeting::greet;
 use crate::testbed::interruption::sleep_until;
+use crate::testbed::kernel_stream::{Dialled, dial};
 use crate::testbed::links::{Copy, Side, Testbed};
-use crate::testbed::{Recording, Stream, WireBytes};
+use crate::testbed::{Recording, Stream, WireBytes, wireguard};
 use emulator::Audit;
 
 /// Time at the beginning that does not count: TCP's start-up and what the session learns.
 pub(super) const START_UP: Duration = Duration::from_secs(3);
+
+/// Where the station awaits the flow in a tunnel of others.
+const PORT: u16 = 5_900;
 
 /// Describes the flow.
 #[derive(Clone, Debug)]
@@ -76,6 +81,9 @@ pub(crate) fn run_bulk(
     for (number, scheme) in schemes.iter().enumerate() {
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
+        if let Scheme::Command(own) = scheme {
+            own.ask_for_connections();
+        }
         let mut carrier = Carrier::start(*scheme, &copy, streams).map_err(describe)?;
         greet(&mut carrier, &recording).map_err(describe)?;
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
@@ -85,8 +93,14 @@ pub(crate) fn run_bulk(
     let mut flows = Vec::new();
     for (number, (scheme, carrier)) in schemes.iter().zip(&mut carriers).enumerate() {
         let copy = testbed.copy(number);
-        flows
-            .push(Flow::start(carrier, &copy, plan).map_err(|error| format!("{scheme}: {error}"))?);
+        let flow = match (scheme, Flow::start(*scheme, carrier, &copy, plan)) {
+            (Scheme::Command(own), Err(why)) => {
+                own.fail(carrier.programs.with_last_words(why));
+                Flow::None
+            }
+            (_, flow) => flow.map_err(|error| format!("{scheme}: {error}"))?,
+        };
+        flows.push(flow);
     }
     let stop = Arc::new(AtomicBool::new(false));
     let mut beside = Vec::new();
@@ -101,6 +115,7 @@ pub(crate) fn run_bulk(
     let before = wire(&testbed);
     sleep_until(now() + Duration::from_secs(plan.seconds))?;
     let after = wire(&testbed);
+    beside.iter_mut().for_each(Play::note_failed);
     let mut runs = Vec::new();
     for ((scheme, flow), (after, before)) in schemes.iter().zip(flows).zip(after.iter().zip(before))
     {
@@ -125,24 +140,43 @@ enum Flow {
     Iperf(Child, Child),
     /// The receiving thread, which returns the bytes that counted, and the time that they took.
     Plain(JoinHandle<(u64, f64)>),
+    /// Somebody's own scheme that has failed.
+    None,
 }
 
 impl Flow {
-    fn start(carrier: &mut Carrier, copy: &Copy<'_>, plan: &BulkPlan) -> Result<Self, String> {
+    fn start(
+        scheme: Scheme,
+        carrier: &mut Carrier,
+        copy: &Copy<'_>,
+        plan: &BulkPlan,
+    ) -> Result<Self, String> {
         if carrier.daemons.is_some() {
             return start_iperf(copy, plan);
+        }
+        match scheme {
+            Scheme::Command(own) if own.has_failed() => return Ok(Self::None),
+            Scheme::Command(own) if own.carries() == Carries::Tunnel => {
+                let to = (wireguard::address(Side::Station), PORT).into();
+                let Dialled { drone, station, .. } =
+                    dial(copy, Transport::Tcp, &plan.congestion, to)?;
+                return start_plain(drone, station, plan).map_err(|error| error.to_string());
+            }
+            _ => {}
         }
         let mut take = |side| carrier.channels.remove(&(side, Stream::Video));
         match (take(Side::Drone), take(Side::Station)) {
             (Some((Outlet::Stream(sending, _), _)), Some((_, Inlet::Stream(receiving, _)))) => {
                 start_plain(sending, receiving, plan).map_err(|error| error.to_string())
             }
-            _ => Err("a TCP flow needs a byte stream, or a daemon's tunnel".to_owned()),
+            _ => Err("what is sent is a TCP connection, which takes a byte stream or a tunnel"
+                .to_owned()),
         }
     }
 
     fn finish(self) -> Result<BulkRun, String> {
         match self {
+            Self::None => Ok(BulkRun::default()),
             Self::Iperf(mut server, client) => {
                 let output = client.wait_with_output().map_err(|error| error.to_string())?;
                 // It served one client and has ended; if not, it is not needed any more.

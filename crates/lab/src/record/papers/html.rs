@@ -1,23 +1,7 @@
 //! Writes elements of the page. Every text goes through [`safe`]; knows nothing of what it means.
 
 use super::verdict::{Tone, Verdict};
-
-/// Makes text safe inside an element or an attribute: what comes from a file may hold markup.
-pub(super) fn safe(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            '\'' => safe += "&#39;",
-            letter if letter.is_control() => safe.push(' '),
-            letter => safe.push(letter),
-        }
-    }
-    safe
-}
+pub(super) use crate::markup::safe;
 
 /// Writes prose, where what stands between back-ticks is code.
 pub(super) fn prose(text: &str) -> String {

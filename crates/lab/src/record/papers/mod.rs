@@ -9,6 +9,7 @@
 //! item     an item's table: the paper, theory, ours in both lives, the kernel's own, others
 //! page     all of it as one page; shown.rs an item, html.rs elements, data.rs what can be taken home
 //! list     all of it as a list for a reader of the repository
+//! tables   the tables of the READMEs, of whole results
 //! ```
 //! Nothing is run here, and nothing is typed that could be computed: prose says what a paper says,
 //! and why something is as it is, never whether it agrees.
@@ -23,6 +24,7 @@ mod list;
 mod page;
 mod shelf;
 mod shown;
+mod tables;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -203,6 +205,7 @@ pub(super) fn write(args: &ReportArgs) -> Result<(), String> {
         let text = list::with_claims(&text, &papers, &recorded)
             .map_err(|why| format!("--claims: {name}: {why}"))?;
         whole_file::write(place, text.as_bytes()).map_err(|why| format!("--claims: {why}"))?;
+        write_tables(folder).map_err(|why| format!("--claims: {why}"))?;
     }
     Ok(())
 }
@@ -225,6 +228,25 @@ pub(super) fn records(folder: &Path) -> Vec<PathBuf> {
     let mut records: Vec<PathBuf> = files.filter(is_record).collect();
     records.sort_unstable();
     records
+}
+
+/// Writes the tables of the READMEs beside the records anew, where they are not those of the
+/// results.
+///
+/// # Errors
+/// Names the README, and what cannot be written.
+fn write_tables(folder: &Path) -> Result<(), String> {
+    for readme in tables::readmes(folder) {
+        let name = readme.display();
+        let text = std::fs::read_to_string(&readme).map_err(|why| format!("read {name}: {why}"))?;
+        let written = tables::with_rows(&text, |record| tables::results_beside(&readme, record))
+            .map_err(|why| format!("{name}: {why}"))?;
+        if written != text {
+            whole_file::write(&readme, written.as_bytes())?;
+            tell(format_args!("{name}: its tables were those of other results"));
+        }
+    }
+    Ok(())
 }
 
 impl Papers {

@@ -140,6 +140,23 @@ fn the_list_of_the_repository_is_what_would_be_written() {
 }
 
 #[test]
+fn the_tables_of_the_readmes_are_what_would_be_written() {
+    let mut count = 0;
+    for readme in tables::readmes(&folder()) {
+        let text = fs::read_to_string(&readme).expect("a README");
+        let written = tables::with_rows(&text, |record| tables::results_beside(&readme, record));
+        let written = written.unwrap_or_else(|why| panic!("{}: {why}", readme.display()));
+        assert!(
+            written == text,
+            "{}: its tables are not of these results: make page",
+            readme.display()
+        );
+        count += text.matches("<!-- rows of ").count();
+    }
+    assert!(count > 0, "some tables are written");
+}
+
+#[test]
 fn the_page_is_whole_and_small_and_takes_nothing_from_elsewhere() {
     let (papers, shelf) = (own(), Shelf::open(&folder(), None));
     let page = page::page(&papers, &shelf);
@@ -264,12 +281,15 @@ fn what_is_in_the_corpus_makes_a_page() {
 
 #[test]
 fn all_are_the_records_of_one_life_or_of_both() {
-    let of = |sim, emu| {
+    let of = |sim, emu, long| {
         let papers = folder().join("papers.toml");
-        let args = ReportArgs { all: true, sim, emu, papers, ..ReportArgs::default() };
+        let args = ReportArgs { all: true, sim, emu, long, papers, ..ReportArgs::default() };
         args.with_all().expect("records").files
     };
-    let (sim, emu, both) = (of(true, false), of(false, true), of(false, false));
+    let (sim, emu, both) = (of(true, false, true), of(false, true, true), of(false, false, true));
+    let short = of(true, false, false);
+    assert!(short.len() < sim.len() && short.iter().all(|path| sim.contains(path)), "--long");
+    assert_eq!(of(false, true, false), emu, "what runs in real time is all run");
     assert!(!sim.is_empty() && !emu.is_empty() && sim.len() + emu.len() == both.len());
     assert!(sim.iter().all(|path| !path.ends_with("conclone/fig1-throughput.toml")));
     assert!(emu.iter().all(|path| !path.ends_with("asran/ns3-mobility.toml")));
