@@ -3,7 +3,7 @@
 //! Proves that daemons, keys, sockets and links work, and makes local endpoints know their
 //! applications. Greetings belong to no ledger.
 
-use units::Duration;
+use units::{Duration, Instant};
 
 use super::carrier::Carrier;
 use super::interruption;
@@ -18,10 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Greets until every channel works both ways, then waits until nothing is under way any more.
+/// Returns when they did.
 ///
 /// # Errors
 /// Names the channels that stayed silent, or the daemon that ended.
-pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<(), String> {
+pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<Instant, String> {
     let started = sys::clock::now();
     let mut silent: Vec<(Side, Stream)> = carrier.channels.keys().copied().collect();
     while !silent.is_empty() {
@@ -48,8 +49,9 @@ pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<(), 
             !heard
         });
     }
+    let heard = sys::clock::now();
     drain(carrier);
-    Ok(())
+    Ok(heard)
 }
 
 /// Reads away what is still under way.

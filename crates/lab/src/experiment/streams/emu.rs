@@ -74,13 +74,14 @@ pub(crate) fn run_streams(
     testbed.set_costs(links.costs);
     testbed.set_records(links.records)?;
     let streams = streams(workload);
-    let mut carriers = Vec::new();
+    let (mut carriers, mut connected) = (Vec::new(), Vec::new());
     for (number, scheme) in schemes.iter().enumerate() {
         tell(format_args!("starting {scheme}"));
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
+        let started = now();
         let mut carrier = Carrier::start(*scheme, &copy, &streams).map_err(describe)?;
-        greet(&mut carrier, &recording).map_err(describe)?;
+        connected.push(greet(&mut carrier, &recording).map_err(describe)?.since(started));
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
@@ -113,9 +114,10 @@ pub(crate) fn run_streams(
     let by_link = after_by_link.iter().zip(before_by_link).map(|(after, before)| {
         after.iter().zip(before).map(|(after, before)| after - before).collect::<Vec<u64>>()
     });
-    let runs = plays.into_iter().zip(wires.zip(by_link)).map(|(play, (wire, by_link))| {
+    let counts = wires.zip(by_link).zip(connected);
+    let runs = plays.into_iter().zip(counts).map(|(play, ((wire, by_link), took))| {
         let (scheme, run) = play.finish(wire, Arc::clone(&stalls));
-        (scheme, StreamRun { by_link, ..run })
+        (scheme, StreamRun { by_link, connected: Some(took), ..run })
     });
     Ok((runs.collect(), audit))
 }
@@ -225,7 +227,14 @@ impl Play {
         });
         (
             self.scheme,
-            StreamRun { ledgers, wire, by_link: Vec::new(), stalls: Some(stalls), status },
+            StreamRun {
+                ledgers,
+                wire,
+                by_link: Vec::new(),
+                stalls: Some(stalls),
+                status,
+                connected: None,
+            },
         )
     }
 
