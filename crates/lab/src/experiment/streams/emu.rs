@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use netem::Scenario;
+use serde_json::Value;
 use sys::clock::now;
 use units::{Duration, Instant};
 
@@ -106,6 +107,8 @@ pub(crate) fn run_streams(
     let after_by_link: Vec<Vec<u64>> = entered(&testbed);
     sleep_until(end + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
+    // While there are links: without them every path is silent.
+    let statuses: Vec<_> = plays.iter().map(Play::status).collect();
     let audit = testbed.finish();
     let stalls = Arc::new(audit.stalls.clone());
     let wires = after.iter().zip(before).map(|(after, before)| {
@@ -114,10 +117,10 @@ pub(crate) fn run_streams(
     let by_link = after_by_link.iter().zip(before_by_link).map(|(after, before)| {
         after.iter().zip(before).map(|(after, before)| after - before).collect::<Vec<u64>>()
     });
-    let counts = wires.zip(by_link).zip(connected);
-    let runs = plays.into_iter().zip(counts).map(|(play, ((wire, by_link), took))| {
+    let counts = wires.zip(by_link).zip(connected.into_iter().zip(statuses));
+    let runs = plays.into_iter().zip(counts).map(|(play, ((wire, by_link), (took, status)))| {
         let (scheme, run) = play.finish(wire, Arc::clone(&stalls));
-        (scheme, StreamRun { by_link, connected: Some(took), ..run })
+        (scheme, StreamRun { by_link, connected: Some(took), status, ..run })
     });
     Ok((runs.collect(), audit))
 }
@@ -210,12 +213,16 @@ impl Play {
         }
     }
 
+    /// Returns what the daemons say of themselves, where there are any.
+    fn status(&self) -> Option<[Value; 2]> {
+        let daemons = self.daemons.as_ref()?;
+        let [up, down] = [Side::Station, Side::Drone].map(|side| daemons.status(side).ok());
+        Some([up?, down?])
+    }
+
     /// Ends the applications and hands the ledgers over.
     pub(crate) fn finish(self, wire: [WireBytes; 2], stalls: Arc<Stalls>) -> (Scheme, StreamRun) {
-        let status = self.daemons.as_ref().and_then(|daemons| {
-            let [up, down] = [Side::Station, Side::Drone].map(|side| daemons.status(side).ok());
-            Some([up?, down?])
-        });
+        let status = self.status();
         drop(self.daemons);
         for thread in self.threads {
             if let Err(panic) = thread.join() {
