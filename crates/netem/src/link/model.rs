@@ -45,7 +45,8 @@ pub struct LinkModel {
     pub medium: Option<String>,
     /// What a filter in front of the link does not let through.
     pub blocks: Vec<Protocol>,
-    /// From when to when it does that, from the scenario's time zero; always where that is not said.
+    /// From when to when it does that, counted from the scenario's time zero; always where that
+    /// is not said.
     pub blocks_during: Option<Range<Duration>>,
 }
 

@@ -120,16 +120,6 @@ impl Daemon {
 }
 
 impl Streams {
-    /// Tells whether it is to be said that nothing can be accepted: it goes on for a while, and is
-    /// tried ten times a second.
-    fn is_deaf_news(&mut self, now: Instant) -> bool {
-        let is_news = self.deaf_said.is_none_or(|said| now.since(said) >= DEAF_SAID_EVERY);
-        if is_news {
-            self.deaf_said = Some(now);
-        }
-        is_news
-    }
-
     /// Takes note that a session sends to a connection: it is no stranger's, nor that of a session
     /// which went by it before.
     pub(super) fn admit(&mut self, place: usize, session: SessionId) {
@@ -171,6 +161,16 @@ impl Streams {
             }
             Err(error) => tracing::debug!(%error, "wait for a connection"),
         }
+    }
+
+    /// Tells whether it is to be said that nothing can be accepted: it goes on for a while, and is
+    /// tried ten times a second.
+    fn is_deaf_news(&mut self, now: Instant) -> bool {
+        let is_news = self.deaf_said.is_none_or(|said| now.since(said) >= DEAF_SAID_EVERY);
+        if is_news {
+            self.deaf_said = Some(now);
+        }
+        is_news
     }
 
     fn has_room(&mut self, now: Instant, from: IpAddr) -> bool {
