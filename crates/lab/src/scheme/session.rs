@@ -52,6 +52,28 @@ pub(crate) enum Carried {
     TcpOne,
 }
 
+impl Carried {
+    const fn about(self) -> About {
+        match self {
+            Self::Auto => About {
+                name: "fulmar_auto",
+                meaning: "the same, by TCP where nothing comes by UDP",
+                help: "Fulmar with `carrier = \"auto\"` on every link: UDP, and TCP while nothing comes by UDP",
+            },
+            Self::Tcp => About {
+                name: "fulmar_tcp",
+                meaning: "the same, over two TCP connections for each link",
+                help: "Fulmar with `carrier = \"tcp\"` on every link",
+            },
+            Self::TcpOne => About {
+                name: "fulmar_tcp_one",
+                meaning: "the same, over one TCP connection for each link",
+                help: "Fulmar with `carrier = \"tcp\"` and `connections = 1` on every link",
+            },
+        }
+    }
+}
+
 /// Packets of a coded generation: the paper's and others beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packets {
@@ -101,21 +123,7 @@ impl SessionScheme {
                 meaning: "the same, control not protected from data",
                 help: "Fulmar with `protect_control = \"off\"`: bulk fills what congestion control allows",
             },
-            Self::FulmarBy(Carried::Auto) => About {
-                name: "fulmar_auto",
-                meaning: "the same, by TCP where nothing comes by UDP",
-                help: "Fulmar with `carrier = \"auto\"` on every link: UDP, and TCP while nothing comes by UDP",
-            },
-            Self::FulmarBy(Carried::Tcp) => About {
-                name: "fulmar_tcp",
-                meaning: "the same, over two TCP connections for each link",
-                help: "Fulmar with `carrier = \"tcp\"` on every link",
-            },
-            Self::FulmarBy(Carried::TcpOne) => About {
-                name: "fulmar_tcp_one",
-                meaning: "the same, over one TCP connection for each link",
-                help: "Fulmar with `carrier = \"tcp\"` and `connections = 1` on every link",
-            },
+            Self::FulmarBy(carried) => carried.about(),
             Self::FlowCode(packets) => About {
                 name: match packets {
                     Packets::Two => "flowcode_k2",
