@@ -279,7 +279,7 @@ blocks_until_s = 20
 "#;
     let scenario = Scenario::from_toml(text, "net.toml").unwrap();
     assert_eq!(Scenario::from_toml(&scenario.to_toml(), "again.toml").unwrap(), scenario);
-    let passes = |net: &mut Net, at_s| {
+    let passes = |net: &mut Net, at_s: u64| {
         let (at, entry) = (Instant::from_millis(at_s * 1_000), LinkEnd { link: 0, direction: UP });
         let arrivals = net.handle_packet_of(Some(Protocol::Udp), at, entry, 100);
         arrivals[0].verdict.dropped.is_none()
