@@ -14,6 +14,7 @@ use crate::link::{
 use crate::medium::Medium;
 use crate::scenario::{Direction, Radio, Scenario};
 use crate::verdict_log::VerdictRecord;
+use core::ops::Range;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use units::{Duration, Instant, Rng};
@@ -62,8 +63,12 @@ struct Way {
     from: usize,
     sender: Sender,
     medium: Option<usize>,
-    /// What does not get as far as the transmitter.
+    /// What does not get as far as the transmitter, …
     blocks: Vec<Protocol>,
+    /// … and when; always where that is not said.
+    blocks_during: Option<Range<Duration>>,
+    /// The scenario's time zero, where it has begun.
+    origin: Option<Instant>,
     ears: Vec<Ear>,
 }
 
@@ -73,6 +78,16 @@ struct Ear {
     host: usize,
     air: Air,
     stats: LinkStats,
+}
+
+impl Way {
+    /// Tells whether a protocol is kept from the transmitter.
+    fn blocks(&self, protocol: Protocol, at: Instant) -> bool {
+        let is_time = |span: &Range<Duration>| {
+            self.origin.is_some_and(|zero| at >= zero && span.contains(&at.since(zero)))
+        };
+        self.blocks.contains(&protocol) && self.blocks_during.as_ref().is_none_or(is_time)
+    }
 }
 
 impl Net {
@@ -139,6 +154,7 @@ impl Net {
     /// with time count from there.
     pub fn begin(&mut self, origin: Instant) {
         for way in &mut self.ways {
+            way.origin = Some(origin);
             way.sender.begin(origin);
             for ear in &mut way.ears {
                 ear.air.begin(origin);
@@ -178,7 +194,7 @@ impl Net {
         let Some(index) = self.way(entry) else { return SmallVec::new() };
         let way = &mut self.ways[index];
         let medium = way.medium.map(|medium| &mut self.media[medium]);
-        let is_blocked = protocol.is_some_and(|protocol| way.blocks.contains(&protocol));
+        let is_blocked = protocol.is_some_and(|protocol| way.blocks(protocol, at));
         let admitted = match is_blocked {
             true => Err(DropCause::Blocked),
             false => way.sender.admit(at, len, medium),
@@ -317,8 +333,16 @@ impl Builder<'_> {
     fn way(&self, name: &str, from: usize, model: &LinkModel, ears: Vec<Ear>) -> Way {
         let holds = Calendar::of_holds(&self.outages(model));
         let medium = model.medium.as_ref().map(|medium| self.medium(medium, model));
-        let (name, blocks) = (name.to_owned(), model.blocks.clone());
-        Way { name, from, sender: Sender::new(model, holds), medium, blocks, ears }
+        Way {
+            name: name.to_owned(),
+            from,
+            sender: Sender::new(model, holds),
+            medium,
+            blocks: model.blocks.clone(),
+            blocks_during: model.blocks_during.clone(),
+            origin: None,
+            ears,
+        }
     }
 
     /// One way for each host of a radio, which all others hear.

@@ -266,3 +266,36 @@ blocks = ["udp"]
     let error = Scenario::from_toml(&wrong, "net.toml").unwrap_err().to_string();
     assert!(error.contains("net.toml:7: link.hotel.from_a.blocks: \"icmp\" is not"), "{error}");
 }
+
+#[test]
+fn a_link_blocks_from_one_instant_to_another_and_nothing_before_the_scenario_begins() {
+    let text = r#"
+[[link]]
+name = "hotel"
+between = ["a", "b"]
+blocks = ["udp"]
+blocks_from_s = 10
+blocks_until_s = 20
+"#;
+    let scenario = Scenario::from_toml(text, "net.toml").unwrap();
+    assert_eq!(Scenario::from_toml(&scenario.to_toml(), "again.toml").unwrap(), scenario);
+    let passes = |net: &mut Net, at_s: u64| {
+        let (at, entry) = (Instant::from_millis(at_s * 1_000), LinkEnd { link: 0, direction: UP });
+        let arrivals = net.handle_packet_of(Some(Protocol::Udp), at, entry, 100);
+        arrivals[0].verdict.dropped.is_none()
+    };
+    let mut calm = Net::calm(&scenario, 1);
+    assert!(passes(&mut calm, 15), "it has not begun");
+    calm.begin(Instant::from_millis(100_000));
+    let told = [99, 109, 110, 119, 120].map(|at_s| passes(&mut calm, at_s));
+    assert_eq!(told, [true, true, false, false, true]);
+    for (own, says) in [
+        ("blocks_from_s = 10\nblocks_until_s = 10\n", "blocks_until_s: must be later than"),
+        ("blocks_until_s = 10\n", "blocks"),
+    ] {
+        let what = if own.contains("from") { "blocks = [\"udp\"]\n" } else { "" };
+        let wrong = format!("[[link]]\nname = \"hotel\"\nbetween = [\"a\", \"b\"]\n{what}{own}");
+        let error = Scenario::from_toml(&wrong, "net.toml").unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

@@ -242,8 +242,7 @@ impl Daemon {
     fn session_deadline(&self, now: Instant) -> Option<Instant> {
         let blocked = self.sockets.list.values().any(|socket| socket.outlets.is_any_blocked());
         let blocked = blocked || self.streams.is_any_blocked();
-        let timeout = self.endpoint.timeout()?;
-        Some(if blocked { timeout.max(now + BLOCKED_TURN) } else { timeout })
+        Some(not_spinning(self.endpoint.timeout()?, now, blocked))
     }
 
     fn handle_ready(&mut self, now: Instant, event: Ready) {
@@ -387,5 +386,24 @@ impl Daemon {
         if let Some(recorder) = self.recorder.take() {
             recorder.finish();
         }
+    }
+}
+
+/// Returns when the loop is to go on: what is due but cannot leave, because something is blocked,
+/// waits for a little, so that the loop does not spin.
+fn not_spinning(timeout: Instant, now: Instant, blocked: bool) -> Instant {
+    if blocked && timeout <= now { now + BLOCKED_TURN } else { timeout }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_blocked_makes_no_timer_late_that_is_still_to_come() {
+        let at = |us: u64| Instant::ZERO + proto::Duration::from_micros(us);
+        assert_eq!(not_spinning(at(1_100), at(1_000), true), at(1_100));
+        assert_eq!(not_spinning(at(900), at(1_000), true), at(2_000));
+        assert_eq!(not_spinning(at(900), at(1_000), false), at(900));
     }
 }

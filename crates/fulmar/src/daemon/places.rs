@@ -99,3 +99,21 @@ fn closed(
         sends_ipv6,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_port_may_be_listened_at_by_each_carrier_and_the_next_port_as_well() {
+        let listen = |carrier, port| Listen {
+            name: "lte".to_owned(),
+            carrier,
+            address: ([0, 0, 0, 0], port).into(),
+            interface: None,
+        };
+        let places = [(Carrier::Udp, 443), (Carrier::Tcp, 443), (Carrier::Udp, 444)];
+        let groups = places.map(|(carrier, port)| of_listen(&listen(carrier, port)).group);
+        assert!(groups[0] != groups[1] && groups[1] != groups[2] && groups[0] != groups[2]);
+    }
+}

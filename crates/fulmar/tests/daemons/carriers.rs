@@ -270,3 +270,95 @@ fn strangers_are_few_hear_nothing_and_are_cut_off() {
     });
     drone.wait_for_paths(2);
 }
+
+#[test]
+fn a_drone_by_tcp_alone_is_back_after_its_station_died_and_was_started_anew() {
+    let name = "carriers::a_drone_by_tcp_alone_is_back_after_its_station_died_and_was_started_anew";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let (drone, station) = start_tcp(&rig, "", (Stream::DRONE, Stream::STATION));
+    drone.wait_for_paths(2);
+    Stream::new(&rig).run_for(Duration::from_secs(1));
+    station.signal("KILL");
+    drop(station);
+    std::thread::sleep(Duration::from_secs(3));
+    let head = rig.head("station", "drone", "10.77.0.2/32");
+    let text = format!("{head}{LISTEN}{}", Stream::STATION);
+    let station = rig.start("station", &rig.station, &text);
+    let started = Instant::now();
+    station.wait_for_paths(2);
+    drone.wait_for_paths(2);
+    eprintln!("MEASURED: both ends again after {:?}", started.elapsed());
+    Stream::new(&rig).run_for(Duration::from_secs(1));
+}
+
+#[test]
+fn a_drone_by_tcp_alone_goes_on_from_another_address_and_after_its_interface_was_down() {
+    let name = "carriers::a_drone_by_tcp_alone_goes_on_from_another_address_and_after_its_interface_was_down";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    let (drone, station) = start_tcp(&rig, "", (Stream::DRONE, Stream::STATION));
+    drone.wait_for_paths(2);
+    let stream = Stream::new(&rig);
+    stream.run_for(Duration::from_secs(1));
+    let made = |drone: &Daemon| named(&drone.status(), "lte")["connections"].as_u64().unwrap();
+    let is_back = |drone: &Daemon, before: u64| {
+        states(&drone.status()) == ["active", "active"] && made(drone) > before
+    };
+    for (what, commands) in [
+        (
+            "another address",
+            &["ip addr del 192.168.0.1/24 dev l0", "ip addr add 192.168.0.11/24 dev l0"],
+        ),
+        ("down and up", &["ip link set l0 down", "ip link set l0 up"]),
+    ] {
+        let before = made(&drone);
+        let [down, up] = commands;
+        on(&rig.drone, down);
+        std::thread::sleep(Duration::from_secs(1));
+        on(&rig.drone, up);
+        let changed = Instant::now();
+        while !is_back(&drone, before) {
+            assert!(changed.elapsed() < 3 * MOMENT, "{what}: {:?}", paths(&drone.status()));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        eprintln!("MEASURED: {what}: active after {:?}", changed.elapsed());
+        station.wait_for_paths(2);
+        stream.run_for(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn of_two_links_by_tcp_alone_one_that_goes_dead_silently_costs_no_message() {
+    let name = "carriers::of_two_links_by_tcp_alone_one_that_goes_dead_silently_costs_no_message";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(2);
+    let path = "remote = \"192.168.0.2:443\"\ncarrier = \"tcp\"\n[[path]]\nname = \"other\"\n\
+                interface = \"l1\"\nremote = \"192.168.1.2:443\"\ncarrier = \"tcp\"\n";
+    let (drone, station) = start(&rig, path, LISTEN, (Stream::DRONE, Stream::STATION));
+    drone.wait_for_paths(4);
+    station.wait_for_paths(4);
+    let stream = Stream::new(&rig);
+    stream.run_for(Duration::from_secs(1));
+    for (host, other) in [(&rig.drone, 2), (&rig.station, 1)] {
+        let nobody = "lladdr 02:00:00:00:00:99 dev l0 nud permanent";
+        on(host, &format!("ip neigh replace 192.168.0.{other} {nobody}"));
+    }
+    let longest = stream.run_for(Duration::from_secs(5));
+    eprintln!("MEASURED: one of two dead: the longest delay was {longest:?}");
+    let is_dead = |name: &str| named(&drone.status(), name)["state"] != "active";
+    assert!(is_dead("lte") && is_dead("lte 2") && !is_dead("other") && !is_dead("other 2"));
+    for (host, other) in [(&rig.drone, 2), (&rig.station, 1)] {
+        let mac = format!("02:00:00:00:00:0{other}");
+        on(host, &format!("ip neigh replace 192.168.0.{other} lladdr {mac} dev l0 nud permanent"));
+    }
+    drone.wait_for("all four are back", |status| !states(status).contains(&"suspected".to_owned()));
+    drone.wait_for_paths(4);
+    stream.run_for(Duration::from_secs(1));
+}

@@ -4,6 +4,7 @@
 //! `emu` in real time, both on `testbed`; `figures` and `picture` make something of it. What a file
 //! describes is `file`.
 
+mod blocked;
 mod bulk;
 mod conclone_target;
 mod falls;
@@ -48,6 +49,11 @@ pub(crate) enum Experiment {
     ///
     /// Figures of control are the worse of both directions, which follow as `up` and `down`.
     MixedBlackout(streams::mixed_blackout::MixedBlackoutArgs),
+    /// Control, a recorded flight and video over networks that let TCP alone through.
+    ///
+    /// UDP does not pass by one link or by both, from the start or all of a sudden. Figures of
+    /// control are the worse of both directions. One object per case and scheme.
+    Blocked(blocked::BlockedArgs),
     /// Control, live messages and a recorded flight over links that change, alone and beside video.
     ///
     /// Each scenario is a window, run twice over the same links. Figures are those of each
@@ -203,10 +209,11 @@ impl Experiment {
     /// Every experiment.
     ///
     /// What a file says is its own affair.
-    pub(crate) const ALL: [Description; 19] = [
+    pub(crate) const ALL: [Description; 20] = [
         interval::DESCRIPTION,
         conclone_target::DESCRIPTION,
         streams::mixed_blackout::DESCRIPTION,
+        blocked::DESCRIPTION,
         recorded::DESCRIPTION,
         thin::DESCRIPTION,
         falls::DESCRIPTION,
@@ -243,6 +250,7 @@ impl Experiment {
             Self::ConcloneInterval(args) => &args.run,
             Self::ConcloneTarget(args) => &args.run,
             Self::MixedBlackout(args) => &args.run,
+            Self::Blocked(args) => &args.run,
             Self::Recorded(args) => &args.run,
             Self::ThinLinks(args) => &args.run,
             Self::Falls(args) => &args.run,
@@ -268,6 +276,7 @@ impl Experiment {
             Self::ConcloneInterval(_) => interval::DESCRIPTION,
             Self::ConcloneTarget(_) => conclone_target::DESCRIPTION,
             Self::MixedBlackout(_) => streams::mixed_blackout::DESCRIPTION,
+            Self::Blocked(_) => blocked::DESCRIPTION,
             Self::Recorded(_) => recorded::DESCRIPTION,
             Self::ThinLinks(_) => thin::DESCRIPTION,
             Self::Falls(_) => falls::DESCRIPTION,
@@ -354,6 +363,7 @@ impl Experiment {
             Self::ConcloneInterval(args) => interval::run(args),
             Self::ConcloneTarget(args) => conclone_target::run(args),
             Self::MixedBlackout(args) => streams::mixed_blackout::run(args),
+            Self::Blocked(args) => blocked::run(args),
             Self::Recorded(args) => recorded::run(args),
             Self::ThinLinks(args) => thin::run(args),
             Self::Falls(args) => falls::run(args),

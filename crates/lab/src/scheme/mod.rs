@@ -23,7 +23,7 @@ use crate::report::Mode;
 pub(crate) use command::{Carries, CommandScheme, SchemeCommand, link_of, take_failures};
 pub(crate) use congestion::CongestionControl;
 pub(crate) use kernel::KernelTransport;
-pub(crate) use session::{DECLARED, Packets, SessionScheme};
+pub(crate) use session::{Carried, DECLARED, Packets, SessionScheme};
 pub(crate) use tunnel::OtherTunnel;
 pub(crate) use yardstick::Yardstick;
 
@@ -62,6 +62,9 @@ impl Scheme {
     pub(crate) const FULMAR_BACKUP: Self = Self::Session(SessionScheme::FulmarBackup);
     pub(crate) const FULMAR_STRICT: Self = Self::Session(SessionScheme::FulmarStrict);
     pub(crate) const FULMAR_OFF: Self = Self::Session(SessionScheme::FulmarOff);
+    pub(crate) const FULMAR_AUTO: Self = Self::Session(SessionScheme::FulmarBy(Carried::Auto));
+    pub(crate) const FULMAR_TCP: Self = Self::Session(SessionScheme::FulmarBy(Carried::Tcp));
+    pub(crate) const FULMAR_TCP_ONE: Self = Self::Session(SessionScheme::FulmarBy(Carried::TcpOne));
     pub(crate) const FLOWCODE: Self = Self::Session(SessionScheme::FlowCode(Packets::Four));
     pub(crate) const FLOWCODE_K2: Self = Self::Session(SessionScheme::FlowCode(Packets::Two));
     pub(crate) const FLOWCODE_K8: Self = Self::Session(SessionScheme::FlowCode(Packets::Eight));
@@ -97,12 +100,15 @@ impl Scheme {
         Self::Congestion(CongestionControl::Asran(Flavour::AsranDelay));
 
     /// Every scheme, in the order of lists.
-    const ALL: [Self; 35] = [
+    const ALL: [Self; 38] = [
         Self::FULMAR,
         Self::FULMAR_TARGET,
         Self::FULMAR_BACKUP,
         Self::FULMAR_STRICT,
         Self::FULMAR_OFF,
+        Self::FULMAR_AUTO,
+        Self::FULMAR_TCP,
+        Self::FULMAR_TCP_ONE,
         Self::FLOWCODE,
         Self::FLOWCODE_K2,
         Self::FLOWCODE_K8,
@@ -154,6 +160,7 @@ impl Scheme {
     /// Tells whether the scheme can be had in the other life only.
     pub(crate) const fn lives_elsewhere(self, mode: Mode) -> bool {
         match (self, mode) {
+            (Self::Session(SessionScheme::FulmarBy(_)), Mode::Sim) => true,
             (
                 Self::Kernel(
                     KernelTransport::Udp

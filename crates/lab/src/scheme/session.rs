@@ -32,12 +32,46 @@ pub(crate) enum SessionScheme {
     FulmarBackup,
     FulmarStrict,
     FulmarOff,
+    /// With paths over something else than UDP.
+    FulmarBy(Carried),
     /// With so many packets in a generation.
     FlowCode(Packets),
     MinRtt,
     RoundRobin,
     Redundant,
     Lrt,
+}
+
+/// What carries the paths, where it is not UDP alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// UDP, and TCP while nothing comes by it.
+    Auto,
+    Tcp,
+    /// TCP, one connection for each link.
+    TcpOne,
+}
+
+impl Carried {
+    const fn about(self) -> About {
+        match self {
+            Self::Auto => About {
+                name: "fulmar_auto",
+                meaning: "the same, by TCP where nothing comes by UDP",
+                help: "Fulmar with `carrier = \"auto\"` on every link: UDP, and TCP while nothing comes by UDP",
+            },
+            Self::Tcp => About {
+                name: "fulmar_tcp",
+                meaning: "the same, over two TCP connections for each link",
+                help: "Fulmar with `carrier = \"tcp\"` on every link",
+            },
+            Self::TcpOne => About {
+                name: "fulmar_tcp_one",
+                meaning: "the same, over one TCP connection for each link",
+                help: "Fulmar with `carrier = \"tcp\"` and `connections = 1` on every link",
+            },
+        }
+    }
 }
 
 /// Packets of a coded generation: the paper's and others beside it.
@@ -89,6 +123,7 @@ impl SessionScheme {
                 meaning: "the same, control not protected from data",
                 help: "Fulmar with `protect_control = \"off\"`: bulk fills what congestion control allows",
             },
+            Self::FulmarBy(carried) => carried.about(),
             Self::FlowCode(packets) => About {
                 name: match packets {
                     Packets::Two => "flowcode_k2",
@@ -130,6 +165,7 @@ impl SessionScheme {
             Self::Fulmar
             | Self::FulmarTarget(_)
             | Self::FulmarBackup
+            | Self::FulmarBy(_)
             | Self::FlowCode(_)
             | Self::Lrt => ProtectControl::Balanced,
             Self::FulmarStrict => ProtectControl::Strict,
@@ -195,7 +231,7 @@ impl SessionScheme {
     /// [`SessionScheme::config`].
     pub(crate) const fn daemon_lines(self) -> &'static str {
         match self {
-            Self::Fulmar | Self::FulmarTarget(_) | Self::FulmarBackup => "",
+            Self::Fulmar | Self::FulmarTarget(_) | Self::FulmarBackup | Self::FulmarBy(_) => "",
             Self::FlowCode(packets) => match packets {
                 Packets::Two => "tunnel_form = \"flowcode\"\nflowcode_k = 2\n",
                 Packets::Four => "tunnel_form = \"flowcode\"\n",
@@ -218,6 +254,14 @@ impl SessionScheme {
     /// Tells whether a link is kept in reserve.
     pub(crate) const fn is_backup(self, link: usize) -> bool {
         matches!(self, Self::FulmarBackup) && link > 0
+    }
+
+    /// Returns what carries the paths, where it is not UDP alone.
+    pub(crate) const fn carried(self) -> Option<Carried> {
+        match self {
+            Self::FulmarBy(carried) => Some(carried),
+            _ => None,
+        }
     }
 
     /// Returns what a daemon's file says of copies in the section of an endpoint whose datagrams
@@ -259,6 +303,7 @@ impl SessionScheme {
                 | Self::FulmarBackup
                 | Self::FulmarStrict
                 | Self::FulmarOff
+                | Self::FulmarBy(_)
                 | Self::FlowCode(_)
         )
     }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::links::{Copy, Side};
 use super::relays::RelayPlan;
-use crate::scheme::SessionScheme;
+use crate::scheme::{Carried, SessionScheme};
 
 /// Port of the local endpoint whose every datagram is control.
 pub(crate) const DECLARED_PORT: u16 = 14_800;
@@ -50,6 +50,8 @@ pub(crate) struct DaemonPlan<'a> {
     pub(crate) transport: &'a str,
     /// What the drone's file says of the path over each link.
     pub(crate) path_lines: &'a dyn Fn(usize) -> String,
+    /// What carries the paths, where it is not UDP alone.
+    pub(crate) carried: Option<Carried>,
     /// The sections of the local endpoints; given the side and the folder in which sockets may lie.
     pub(crate) endpoints: &'a dyn Fn(Side, &Path) -> String,
     /// The longest packet of their tunnel in bytes; none where they have none.
@@ -85,6 +87,7 @@ impl Daemons {
                 let name = copy.records().map(|_| format!("name = \"{}\"\n", copy.link(link)));
                 backup.to_owned() + &cost.unwrap_or_default() + &name.unwrap_or_default()
             },
+            carried: scheme.carried(),
             endpoints: &|side, _| local_endpoints(scheme) + &record_section(scheme, side, copy),
             tunnel_mtu: Some(TUNNEL_MTU),
             relays: None,
@@ -283,11 +286,10 @@ fn configuration(
         let interface = copy.interface(link);
         let station = copy.address(Side::Station, link)?;
         text += &match side {
-            Side::Station => {
-                format!("[[listen]]\nname = \"{interface}\"\naddress = \"{station}:{port}\"\n")
-            }
+            Side::Station => listens(plan.carried, &interface, &format!("{station}:{port}")),
             Side::Drone => {
-                let lines = (plan.path_lines)(link);
+                let lines = (plan.path_lines)(link)
+                    + &carrier_lines(plan.carried, &format!("{station}:{port}"));
                 format!(
                     "[[path]]\ninterface = \"{interface}\"\nremote = \"{station}:{port}\"\n{lines}"
                 )
@@ -303,6 +305,29 @@ fn configuration(
     let socket = socket_path(directory, side.name());
     text += &format!("\n[status]\nsocket = \"{}\"\n", socket.display());
     Ok(text)
+}
+
+/// Returns the sections by which a station listens at an address: for each carrier one.
+fn listens(carried: Option<Carried>, interface: &str, address: &str) -> String {
+    let udp = format!("[[listen]]\nname = \"{interface}\"\naddress = \"{address}\"\n");
+    let tcp = format!(
+        "[[listen]]\nname = \"{interface} tcp\"\naddress = \"{address}\"\ncarrier = \"tcp\"\n"
+    );
+    match carried {
+        None => udp,
+        Some(Carried::Auto) => udp + &tcp,
+        Some(Carried::Tcp | Carried::TcpOne) => tcp,
+    }
+}
+
+/// Returns what a drone's file says of the carrier of a path.
+fn carrier_lines(carried: Option<Carried>, address: &str) -> String {
+    match carried {
+        None => String::new(),
+        Some(Carried::Auto) => format!("carrier = \"auto\"\nfallback = \"{address}\"\n"),
+        Some(Carried::Tcp) => "carrier = \"tcp\"\n".to_owned(),
+        Some(Carried::TcpOne) => "carrier = \"tcp\"\nconnections = 1\n".to_owned(),
+    }
 }
 
 /// Returns the section of the flight record, where one is kept: a folder for each scheme and side.

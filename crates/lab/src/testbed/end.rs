@@ -42,7 +42,9 @@ impl End {
                 Self::Plain(DatagramHost::new(drone[0], station[0])),
             ],
             // Coders of the paper's size carry messages alone.
-            Scheme::Session(scheme) if scheme != SessionScheme::Lrt => {
+            Scheme::Session(scheme)
+                if scheme != SessionScheme::Lrt && scheme.carried().is_none() =>
+            {
                 Self::sessions(scheme, &scheme.config(), [&station, &drone], seed)
             }
             _ => return Err(format!("{scheme} needs a real kernel: run it with --emu")),

@@ -3,7 +3,7 @@
 //! Proves that daemons, keys, sockets and links work, and makes local endpoints know their
 //! applications. Greetings belong to no ledger.
 
-use units::Duration;
+use units::{Duration, Instant};
 
 use super::carrier::Carrier;
 use super::interruption;
@@ -18,24 +18,25 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Greets until every channel works both ways, then waits until nothing is under way any more.
+/// Returns when they did.
 ///
 /// # Errors
 /// Names the channels that stayed silent, or the daemon that ended. What becomes of somebody's own
 /// programs is noted with their scheme and is no error.
-pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<(), String> {
+pub(crate) fn greet(carrier: &mut Carrier, recording: &Recording) -> Result<Instant, String> {
     let Some(scheme) = carrier.programs.scheme() else { return hear_all(carrier, recording) };
     if scheme.has_failed() {
-        return Ok(());
+        return Ok(sys::clock::now());
     }
     let heard = hear_all(carrier, recording);
     interruption::check()?;
-    if let Err(why) = heard {
+    Ok(heard.unwrap_or_else(|why| {
         scheme.fail(carrier.programs.with_last_words(why));
-    }
-    Ok(())
+        sys::clock::now()
+    }))
 }
 
-fn hear_all(carrier: &mut Carrier, recording: &Recording) -> Result<(), String> {
+fn hear_all(carrier: &mut Carrier, recording: &Recording) -> Result<Instant, String> {
     let started = sys::clock::now();
     let mut silent: Vec<(Side, Stream)> = carrier.channels.keys().copied().collect();
     while !silent.is_empty() {
@@ -63,8 +64,9 @@ fn hear_all(carrier: &mut Carrier, recording: &Recording) -> Result<(), String> 
             !heard
         });
     }
+    let heard = sys::clock::now();
     drain(carrier);
-    Ok(())
+    Ok(heard)
 }
 
 /// Reads away what is still under way.

@@ -3,6 +3,7 @@
 //! Nothing here has state or behaviour; [`Link`](crate::Link) gives it both.
 
 use crate::trace::{DeliveryTrace, OPPORTUNITY_BYTES, Series, SlotMatrix, SlotTrace};
+use core::ops::Range;
 use std::sync::Arc;
 use units::{Duration, Instant, Rate};
 
@@ -44,6 +45,9 @@ pub struct LinkModel {
     pub medium: Option<String>,
     /// What a filter in front of the link does not let through.
     pub blocks: Vec<Protocol>,
+    /// From when to when it does that, counted from the scenario's time zero; always where that
+    /// is not said.
+    pub blocks_during: Option<Range<Duration>>,
 }
 
 impl LinkModel {
@@ -95,6 +99,7 @@ impl Default for LinkModel {
             groups: Vec::new(),
             medium: None,
             blocks: Vec::new(),
+            blocks_during: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::link::{
     SMALL_BYTES, SlotClock, SlotLoss, StateChange,
 };
 use crate::trace::{DeliveryTrace, Series, SlotMatrix, SlotTrace, Table, TraceError};
+use core::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 use toml_keys::Section;
@@ -87,6 +88,9 @@ impl Keys<'_> {
         if section.has("blocks") {
             let words: Vec<Blocked> = section.list("blocks", "\"udp\" or \"tcp\"");
             model.blocks = words.into_iter().map(|Blocked(protocol)| protocol).collect();
+        }
+        if let Some(span) = blocks_during(section) {
+            model.blocks_during = Some(span);
         }
         if let Some(medium) = section.text("medium") {
             check_known(section, "medium", medium, &self.media);
@@ -409,6 +413,19 @@ fn rate_steps(section: &Section<'_>) -> Option<Series<Rate>> {
     let series = Series::from_steps(steps.iter().map(step), every, "");
     let wrong = |error: TraceError| format!("step {}: {}", error.line, error.what);
     series.map_err(|error| section.wrong("rate_steps", wrong(error))).ok()
+}
+
+/// Reads when a link blocks what it blocks: from zero on, and for ever, where that is not said.
+fn blocks_during(section: &Section<'_>) -> Option<Range<Duration>> {
+    let [from, until] = ["blocks_from_s", "blocks_until_s"].map(|key| section.seconds(key));
+    if from.or(until).is_none() || !section.require("blocks") {
+        return None;
+    }
+    let span = from.unwrap_or_default()..until.unwrap_or(Duration::MAX);
+    if span.is_empty() {
+        section.wrong("blocks_until_s", "must be later than blocks_from_s");
+    }
+    Some(span)
 }
 
 /// Reads the columns `start_s`, `seconds` and, where there is one, `mode`.

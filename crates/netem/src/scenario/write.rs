@@ -180,6 +180,12 @@ impl Writer {
             let words: Vec<_> = model.blocks.iter().map(|it| it.word().to_owned()).collect();
             self.pair("blocks", list(&words.iter().collect::<Vec<_>>()));
         }
+        if let Some(span) = &model.blocks_during {
+            self.pair("blocks_from_s", seconds(span.start));
+            if span.end < Duration::MAX {
+                self.pair("blocks_until_s", seconds(span.end));
+            }
+        }
     }
 
     fn queue(&mut self, limit: &QueueLimit) {

@@ -58,13 +58,13 @@ impl Endpoint {
     }
 
     /// Takes in a UDP datagram, in place, as far as that is cheap; the rest waits for
-    /// [`Endpoint::serve`].
+    /// [`Endpoint::serve`]. Tells whether it is authentic and new: a session's peer has sent it.
     #[inline(never)]
-    pub fn admit_datagram(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
+    pub fn admit_datagram(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) -> bool {
         self.now = now;
         self.counters.received += 1;
         match DatagramType::of(bytes) {
-            Ok(DatagramType::Data) => self.admit_data(now, received, bytes),
+            Ok(DatagramType::Data) => return self.admit_data(now, received, bytes),
             Ok(DatagramType::Initiation) => self.admit_initiation(now, received, bytes),
             Ok(DatagramType::Response) => self.handle_response(now, received, bytes),
             Ok(DatagramType::Cookie) => self.handle_cookie(now, received, bytes),
@@ -73,6 +73,7 @@ impl Endpoint {
             Ok(DatagramType::Version) => self.handle_version(now, received, bytes),
             Err(_) => self.counters.garbage += 1,
         }
+        false
     }
 
     /// Handles the oldest datagram of the one that has cost the least, and returns who that is;
@@ -108,19 +109,19 @@ impl Endpoint {
         }
     }
 
-    fn admit_data(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) {
+    fn admit_data(&mut self, now: Instant, received: &Received, bytes: &mut [u8]) -> bool {
         // A queue is full of what was authentic: nobody else makes this drop anything.
         if let Ok(header) = DataHeader::decode(bytes)
             && let Some(id) = self.sessions.owner(header.receiver)
             && !self.turns.admits(Share::Session(id), bytes.len())
         {
-            return;
+            return false;
         }
         let len = bytes.len();
-        if let Some((id, data)) = self.open_data(now, received, bytes) {
-            let data = Data { frames: Cow::Owned(data.frames.into_owned()), ..data };
-            self.turns.push(now, Share::Session(id), len, Job::Data(data));
-        }
+        let Some((id, data)) = self.open_data(now, received, bytes) else { return false };
+        let data = Data { frames: Cow::Owned(data.frames.into_owned()), ..data };
+        self.turns.push(now, Share::Session(id), len, Job::Data(data));
+        true
     }
 
     fn admit_initiation(&mut self, now: Instant, received: &Received, bytes: &[u8]) {

@@ -81,6 +81,14 @@ impl Dials {
     }
 }
 
+#[cfg(test)]
+impl Dial {
+    /// Gives it a connection, with one before.
+    pub(super) fn set(&mut self, [spare, current]: [usize; 2]) {
+        (self.spare, self.current) = (Some(spare), Some(current));
+    }
+}
+
 impl Streams {
     /// Has a drone's path dialled; returns the address that the session is to know its other end
     /// by: the first that was ever known.

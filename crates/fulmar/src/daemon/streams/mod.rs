@@ -19,6 +19,8 @@ mod dial;
 mod report;
 mod stand_in;
 mod strangers;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -73,7 +75,7 @@ struct Stream {
     /// The address of the other end, as sessions know it.
     remote: SocketAddr,
     since: Instant,
-    /// When something came last.
+    /// When something authentic came last.
     heard: Instant,
     deframer: Deframer,
     out: Vec<u8>,
@@ -100,8 +102,10 @@ pub(super) struct Streams {
     waiting: Vec<usize>,
     buffer: Vec<u8>,
     next_look: Option<Instant>,
-    /// Slots at which nothing is accepted for a moment, since that failed.
+    /// Slots at which nothing is accepted for a moment, since that failed, …
     deaf: Vec<usize>,
+    /// … and when that was said last.
+    deaf_said: Option<Instant>,
     counts: StreamCounts,
 }
 
@@ -398,11 +402,12 @@ impl Stream {
         }
         // What came in during the turn is later than the turn's own time.
         let now = clock::now().max(now);
-        self.heard = now;
         let source = Via::Stream(self.remote);
         let received = Received { interface, local: None, source, ecn: 0 };
         let fed = self.deframer.feed(&mut buffer[..bytes], |datagram| {
-            endpoint.admit_datagram(now, &received, datagram);
+            if endpoint.admit_datagram(now, &received, datagram) {
+                self.heard = now;
+            }
         });
         fed.map_err(|error| {
             counts.malformed += 1;

@@ -23,7 +23,7 @@ use super::{IDLE, Standing, Stream, Streams};
 /// Strangers in all.
 const MOST: usize = 64;
 /// Strangers from one address.
-const MOST_OF_ADDRESS: usize = 4;
+pub(super) const MOST_OF_ADDRESS: usize = 4;
 /// Connections of one session: all that it may have paths, twice, for those that take another's
 /// place.
 const MOST_OF_SESSION: usize = 2 * proto::MAX_PATHS;
@@ -35,6 +35,8 @@ const AT_A_TIME: usize = 4_096;
 const MAY_BRING: usize = 16_384;
 /// One that has brought nothing for so long makes room for another.
 const SPEAKS_WITHIN: Duration = Duration::from_secs(1);
+/// Time between two lines in the log which say that none can be accepted.
+const DEAF_SAID_EVERY: Duration = Duration::from_secs(60);
 /// Connections accepted at a time, so that a flood leaves room for the others.
 const ACCEPTED_AT_A_TIME: usize = 64;
 
@@ -68,9 +70,11 @@ impl Daemon {
                 None | Some(Ok(None)) => return,
                 Some(Err(error)) => {
                     // Most likely too many files are open: whoever waits makes the loop spin.
-                    tracing::warn!(%error, "accept a connection; trying again soon");
                     if listener.as_ref().is_some_and(|it| self.poller.remove(it).is_ok()) {
                         self.streams.deaf.push(slot);
+                    }
+                    if self.streams.is_deaf_news(now) {
+                        tracing::warn!(%error, "accept a connection; trying again all the time");
                     }
                     return;
                 }
@@ -136,7 +140,7 @@ impl Streams {
         }
     }
 
-    fn take_in(
+    pub(super) fn take_in(
         &mut self,
         now: Instant,
         slot: usize,
@@ -157,6 +161,16 @@ impl Streams {
             }
             Err(error) => tracing::debug!(%error, "wait for a connection"),
         }
+    }
+
+    /// Tells whether it is to be said that nothing can be accepted: it goes on for a while, and is
+    /// tried ten times a second.
+    fn is_deaf_news(&mut self, now: Instant) -> bool {
+        let is_news = self.deaf_said.is_none_or(|said| now.since(said) >= DEAF_SAID_EVERY);
+        if is_news {
+            self.deaf_said = Some(now);
+        }
+        is_news
     }
 
     fn has_room(&mut self, now: Instant, from: IpAddr) -> bool {
@@ -183,7 +197,7 @@ impl Streams {
     }
 
     /// Lists the places of connections.
-    fn places(&self, of: impl Fn(&Stream) -> bool) -> Vec<usize> {
+    pub(super) fn places(&self, of: impl Fn(&Stream) -> bool) -> Vec<usize> {
         let all = self.list.iter().enumerate();
         let own = all.filter(|(_, stream)| stream.as_ref().is_some_and(&of));
         own.map(|(place, _)| place).collect()

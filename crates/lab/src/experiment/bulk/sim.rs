@@ -228,6 +228,7 @@ impl<'a> Run<'a> {
             by_link: Vec::new(),
             stalls: None,
             status: None,
+            connected: None,
         };
         (beside, self.requests.map(|(requests, _)| requests))
     }

@@ -227,6 +227,7 @@ fn start_daemons(
     let plan = DaemonPlan {
         transport: transport_lines(point.scheme),
         path_lines: &|_| String::new(),
+        carried: None,
         endpoints: &|_, _| String::new(),
         tunnel_mtu: Some(mtu),
         relays: relays.as_ref(),

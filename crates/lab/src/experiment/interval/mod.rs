@@ -61,6 +61,9 @@ pub(super) const DESCRIPTION: Description = Description {
         ],
         asked: &[
             Scheme::FULMAR_TARGET,
+            Scheme::FULMAR_AUTO,
+            Scheme::FULMAR_TCP,
+            Scheme::FULMAR_TCP_ONE,
             Scheme::REDUNDANT,
             Scheme::ROUND_ROBIN,
             Scheme::KERNEL_MPTCP_BBR,
@@ -185,8 +188,19 @@ pub(super) fn links(count: u8, delay_ms: f64, loss: f64) -> Scenario {
 
 /// Returns how many copies of a message leave at once.
 pub(super) fn copies(scheme: Scheme, links: u8) -> u32 {
-    let all = [Scheme::FULMAR, Scheme::REDUNDANT, Scheme::CONCLONE_TCP];
-    if all.contains(&scheme) { u32::from(links) } else { 1 }
+    let all = [
+        Scheme::FULMAR,
+        Scheme::FULMAR_AUTO,
+        Scheme::FULMAR_TCP_ONE,
+        Scheme::REDUNDANT,
+        Scheme::CONCLONE_TCP,
+    ];
+    match scheme {
+        // Two connections for each link.
+        Scheme::FULMAR_TCP => 2 * u32::from(links),
+        scheme if all.contains(&scheme) => u32::from(links),
+        _ => 1,
+    }
 }
 
 /// Returns how long an application waits for a message before it counts it as lost.
@@ -198,9 +212,13 @@ pub(super) fn copies(scheme: Scheme, links: u8) -> u32 {
 pub(super) fn give_up(scheme: Scheme) -> Duration {
     match scheme {
         Scheme::UDP | Scheme::REDUNDANT => Duration::from_secs(1),
-        Scheme::FULMAR | Scheme::FULMAR_TARGET | Scheme::MIN_RTT | Scheme::ROUND_ROBIN => {
-            Duration::from_secs(3)
-        }
+        Scheme::FULMAR
+        | Scheme::FULMAR_TARGET
+        | Scheme::FULMAR_AUTO
+        | Scheme::FULMAR_TCP
+        | Scheme::FULMAR_TCP_ONE
+        | Scheme::MIN_RTT
+        | Scheme::ROUND_ROBIN => Duration::from_secs(3),
         Scheme::Command(own) if own.carries() != Carries::Connections => Duration::from_secs(3),
         _ => Duration::from_secs(180),
     }

@@ -181,6 +181,7 @@ impl Place {
         let plan = DaemonPlan {
             path_lines: &|_| String::new(),
             transport,
+            carried: None,
             endpoints: &endpoints,
             tunnel_mtu: None,
             relays: None,

@@ -89,6 +89,7 @@ impl MessageCarrier {
         let plan = DaemonPlan {
             transport,
             path_lines: &|_| String::new(),
+            carried: None,
             endpoints: &endpoint,
             tunnel_mtu: None,
             relays: None,

@@ -87,6 +87,7 @@ mod tests {
             by_link: Vec::new(),
             stalls: None,
             status: None,
+            connected: None,
         };
         let text = csv(&Played { scheme: Scheme::UDP, case: Case::Alone, run });
         let lines: Vec<&str> = text.lines().collect();

@@ -131,6 +131,7 @@ mod tests {
             by_link: Vec::new(),
             stalls: Some(Arc::new(stalls)),
             status: None,
+            connected: None,
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use netem::Scenario;
+use serde_json::Value;
 use sys::clock::now;
 use units::{Duration, Instant};
 
@@ -74,13 +75,14 @@ pub(crate) fn run_streams(
     testbed.set_costs(links.costs);
     testbed.set_records(links.records)?;
     let streams = streams(workload);
-    let mut carriers = Vec::new();
+    let (mut carriers, mut connected) = (Vec::new(), Vec::new());
     for (number, scheme) in schemes.iter().enumerate() {
         tell(format_args!("starting {scheme}"));
         let copy = testbed.copy(number);
         let describe = |error| format!("{scheme}: {error}");
+        let started = now();
         let mut carrier = Carrier::start(*scheme, &copy, &streams).map_err(describe)?;
-        greet(&mut carrier, &recording).map_err(describe)?;
+        connected.push(greet(&mut carrier, &recording).map_err(describe)?.since(started));
         carrier.await_paths(*scheme, &copy).map_err(describe)?;
         carriers.push(carrier);
     }
@@ -105,6 +107,8 @@ pub(crate) fn run_streams(
     let after_by_link: Vec<Vec<u64>> = entered(&testbed);
     sleep_until(end + DRAIN)?;
     stop.store(true, Ordering::Relaxed);
+    // While there are links: without them every path is silent.
+    let statuses: Vec<_> = plays.iter().map(Play::status).collect();
     let audit = testbed.finish();
     let stalls = Arc::new(audit.stalls.clone());
     let wires = after.iter().zip(before).map(|(after, before)| {
@@ -113,9 +117,10 @@ pub(crate) fn run_streams(
     let by_link = after_by_link.iter().zip(before_by_link).map(|(after, before)| {
         after.iter().zip(before).map(|(after, before)| after - before).collect::<Vec<u64>>()
     });
-    let runs = plays.into_iter().zip(wires.zip(by_link)).map(|(play, (wire, by_link))| {
+    let counts = wires.zip(by_link).zip(connected.into_iter().zip(statuses));
+    let runs = plays.into_iter().zip(counts).map(|(play, ((wire, by_link), (took, status)))| {
         let (scheme, run) = play.finish(wire, Arc::clone(&stalls));
-        (scheme, StreamRun { by_link, ..run })
+        (scheme, StreamRun { by_link, connected: Some(took), status, ..run })
     });
     Ok((runs.collect(), audit))
 }
@@ -212,12 +217,16 @@ impl Play {
         }
     }
 
+    /// Returns what the daemons say of themselves, where there are any.
+    fn status(&self) -> Option<[Value; 2]> {
+        let daemons = self.daemons.as_ref()?;
+        let [up, down] = [Side::Station, Side::Drone].map(|side| daemons.status(side).ok());
+        Some([up?, down?])
+    }
+
     /// Ends the applications and hands the ledgers over.
     pub(crate) fn finish(self, wire: [WireBytes; 2], stalls: Arc<Stalls>) -> (Scheme, StreamRun) {
-        let status = self.daemons.as_ref().and_then(|daemons| {
-            let [up, down] = [Side::Station, Side::Drone].map(|side| daemons.status(side).ok());
-            Some([up?, down?])
-        });
+        let status = self.status();
         drop(self.daemons);
         for thread in self.threads {
             if let Err(panic) = thread.join() {
@@ -229,7 +238,14 @@ impl Play {
         });
         (
             self.scheme,
-            StreamRun { ledgers, wire, by_link: Vec::new(), stalls: Some(stalls), status },
+            StreamRun {
+                ledgers,
+                wire,
+                by_link: Vec::new(),
+                stalls: Some(stalls),
+                status,
+                connected: None,
+            },
         )
     }
 

@@ -201,6 +201,9 @@ pub(crate) struct StreamRun {
     /// What the daemons that send in each direction say of themselves at the end, in the same
     /// order; none where there are none.
     pub(crate) status: Option<[Value; 2]>,
+    /// How long it took from its start until every stream had come through both ways; none in the
+    /// world.
+    pub(crate) connected: Option<Duration>,
 }
 
 impl StreamRun {
@@ -212,7 +215,8 @@ impl StreamRun {
             ledger
         });
         let by_link = self.by_link.clone();
-        Self { ledgers, wire: self.wire, by_link, stalls: None, status: self.status.clone() }
+        let (status, connected) = (self.status.clone(), self.connected);
+        Self { ledgers, wire: self.wire, by_link, stalls: None, status, connected }
     }
 
     /// Returns what became of the packets of a direction.

@@ -80,7 +80,8 @@ pub(crate) fn run_stepwise(
     let after = wire_bytes(&world, scenario, places);
     player.run(&mut world, recording, end + DRAIN, &mut watch);
     let wire = core::array::from_fn(|direction| after[direction].since(before[direction]));
-    Ok(StreamRun { ledgers: player.ledgers, wire, by_link: Vec::new(), stalls: None, status: None })
+    let (stalls, status, connected) = (None, None, None);
+    Ok(StreamRun { ledgers: player.ledgers, wire, by_link: Vec::new(), stalls, status, connected })
 }
 
 /// Hands planned packets in at their times and writes deliveries down.

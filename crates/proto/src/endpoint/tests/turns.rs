@@ -42,11 +42,11 @@ impl Three {
         endpoint.seal_frames(self.sessions[drone], PathId(0), &[0x01]).expect("a session")
     }
 
-    fn admit(&mut self, drone: usize, bytes: &[u8]) {
+    fn admit(&mut self, drone: usize, bytes: &[u8]) -> bool {
         let source = self.wire.hosts[drone].addresses[0].into();
         let received = Received { interface: InterfaceId(0), local: None, source, ecn: 0 };
         let endpoint = &mut self.wire.hosts[STATION].endpoint;
-        endpoint.admit_datagram(self.wire.now, &received, &mut bytes.to_vec());
+        endpoint.admit_datagram(self.wire.now, &received, &mut bytes.to_vec())
     }
 
     /// Handles what is next; returns which drone's it was.
@@ -89,6 +89,18 @@ fn a_flood_with_a_key_waits_behind_whoever_asks_for_little() {
     let (now, honest) = (three.wire.now, three.sessions[HONEST]);
     three.wire.run_until(now + SECOND);
     three.wire.assert_carries(HONEST, honest, STATION, SECOND);
+}
+
+#[test]
+fn a_datagram_is_said_to_be_authentic_once_and_never_when_it_was_altered() {
+    let mut three = Three::new();
+    let ping = three.ping(HONEST);
+    let mut altered = ping.clone();
+    *altered.last_mut().expect("it has a tag") ^= 1;
+    assert!(!three.admit(THIEF, &altered), "it names a session, and is not from its peer");
+    assert!(three.admit(HONEST, &ping));
+    assert!(!three.admit(THIEF, &ping), "a replay");
+    assert!(!three.admit(THIEF, &[4; 39]) && !three.admit(THIEF, &[0xFF; 200]));
 }
 
 #[test]
