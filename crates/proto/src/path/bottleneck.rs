@@ -272,6 +272,11 @@ impl Bottleneck {
         self.fell
     }
 
+    /// Tells whether the hop was thin, and is so or was seen to be faster: by how much is not known.
+    pub(super) fn is_to_be_tried(&self) -> bool {
+        self.fell || self.refuted
+    }
+
     /// Returns the rate of a hop that was busy nearly all the time, and was not seen to be faster
     /// since.
     pub(super) fn saturated_rate(&self) -> Option<Rate> {
