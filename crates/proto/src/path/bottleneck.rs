@@ -37,7 +37,7 @@ use smallvec::SmallVec;
 use units::{Duration, Instant, Rate};
 
 use self::rise::Rise;
-use super::control_window::THIN;
+use super::control_window::{MESSAGE, THIN};
 use super::jitter::Jitter;
 use super::passage::Passage;
 use super::rate_history::{Came, RateHistory, Slot};
@@ -272,9 +272,11 @@ impl Bottleneck {
         self.fell
     }
 
-    /// Tells whether the hop was thin, and is so or was seen to be faster: by how much is not known.
+    /// Tells whether the hop became thin, or was so and was seen to be faster, by how much is not
+    /// known. Where a message took no longer than a deep queue, what is tried costs little.
     pub(super) fn is_to_be_tried(&self) -> bool {
-        self.fell || self.refuted
+        let was_slow = |rate: Rate| rate.transmission_time(MESSAGE) > DEEP;
+        self.fell || self.refuted && self.rate.is_some_and(was_slow)
     }
 
     /// Returns the rate of a hop that was busy nearly all the time, and was not seen to be faster

@@ -38,8 +38,8 @@
 //! more than half of what one datagram takes. A rate that was forgotten after a while would be
 //! found again by what is sent then, in a queue.
 //!
-//! What is wrong was too low, perhaps by a half: what follows from that is to try more, not to send
-//! all that waits. 25 kB in one go stood before a hop of 10 kbit/s for 20 s.
+//! A rate that is wrong was too low, perhaps by a half: what follows from that is to try more, not
+//! to send all that waits. 25 kB in one go stood before a hop of 10 kbit/s for 20 s.
 //!
 //! How a path is treated before its hop has shown any rate matters as much: a session begins with
 //! more than a thin link carries, and the queue that it makes looks like silence. So a path starts
@@ -64,8 +64,9 @@ const UNKNOWN_QUEUE: Duration = Duration::from_millis(100);
 /// Control that may be under way on any path: two messages of 100 bytes. On a silent path more
 /// would keep its queue full, and it would never be heard again.
 const LEAST_WINDOW: u64 = 400;
-/// Bytes that a datagram of control may always hold, however slow the hop: four messages of 100
-/// bytes.
+/// A message of control.
+pub(super) const MESSAGE: usize = 100;
+/// Bytes that a datagram of control may always hold, however slow the hop: four messages.
 const LEAST_DATAGRAM: usize = 480;
 /// … unless that takes longer than this: then it holds one message.
 const MOST_DATAGRAM: Duration = Duration::from_millis(300);
@@ -368,7 +369,7 @@ impl Path {
     /// small ones.
     pub(crate) fn control_datagram(&self, now: Instant, is_late: bool) -> usize {
         if self.drips() || self.careful_since(now).is_some() {
-            return 100;
+            return MESSAGE;
         }
         if self.link.rtt.srtt().is_none() {
             return LEAST_DATAGRAM;
