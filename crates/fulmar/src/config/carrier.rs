@@ -1,5 +1,5 @@
-//! What carries a path: `carrier`, `connections` and `fallback` of a `[[path]]`, `carrier` of a
-//! `[[listen]]`.
+//! What carries a path: `carrier`, `connections`, `fallback` and `proxy` of a `[[path]]`, `carrier`
+//! of a `[[listen]]`.
 //!
 //! ```text
 //! carrier      paths of the session that a [[path]] becomes
@@ -13,6 +13,7 @@ use proto::select::Tier;
 use proto::{Carries, PathUse};
 use toml_keys::Section;
 
+use super::proxy::{self, Login, Proxy};
 use super::{PathConfig, Remote};
 
 /// Connections of a link where the file does not say.
@@ -55,6 +56,7 @@ pub(super) struct Carried {
     carrier: Option<Carrier>,
     connections: u64,
     fallback: Vec<Remote>,
+    proxy: Option<(Remote, Option<Login>)>,
 }
 
 /// Reads what carries a path.
@@ -67,14 +69,19 @@ pub(super) fn read(
     let carrier = chosen.unwrap_or(Some(Carrier::Udp));
     let connections = section.number("connections", 1..=MOST_CONNECTIONS);
     let fallback = fallback(section);
+    let proxy = proxy::read(section);
     if section.has("relay") {
         let _ = section.has("carrier");
-        section.exclusive(&["relay", "carrier", "connections", "fallback"]);
+        section.exclusive(&["relay", "carrier", "connections", "fallback", "proxy"]);
     } else if chosen.is_some() || !section.has("carrier") {
         if carrier == Some(Carrier::Udp) && section.has("connections") {
             let what = "is of connections, and carrier is \"udp\", which has none: write carrier = \"tcp\" or \"auto\", \
                         or leave it out";
             section.wrong("connections", what);
+        }
+        if carrier == Some(Carrier::Udp) && section.has("proxy") {
+            let what = "carries TCP alone, and carrier is \"udp\": write carrier = \"tcp\" or \"auto\", or leave it out";
+            section.wrong("proxy", what);
         }
         if carrier.is_some() && section.has("fallback") {
             let what = "is where carrier = \"auto\" goes when nothing comes by UDP: write that, or leave it out";
@@ -86,7 +93,7 @@ pub(super) fn read(
             section.wrong("fallback", what);
         }
     }
-    Carried { carrier, connections: connections.unwrap_or(CONNECTIONS), fallback }
+    Carried { carrier, connections: connections.unwrap_or(CONNECTIONS), fallback, proxy }
 }
 
 /// Reads what carries the paths that come to an address of a station.
@@ -104,7 +111,7 @@ pub(super) fn of_listen(section: &Section<'_>) -> Carrier {
 impl Carried {
     /// Returns the paths that one of the file becomes.
     pub(super) fn paths(self, path: PathConfig) -> Vec<PathConfig> {
-        let first = match self.carrier {
+        let mut first = match self.carrier {
             Some(Carrier::Udp) => return vec![path],
             Some(Carrier::Tcp) => PathConfig { carrier: Carrier::Tcp, ..path.clone() },
             None => PathConfig {
@@ -115,6 +122,10 @@ impl Carried {
                 ..path.clone()
             },
         };
+        if let Some((at, login)) = self.proxy {
+            let targets = std::mem::replace(&mut first.remotes, vec![at]);
+            first.proxy = Some(Proxy { targets, login });
+        }
         // The others are for copies of control; where the link carries none, they carry nothing.
         let others = if path.usage.carries.has(Tier::Control) { self.connections } else { 1 };
         let carries = Carries::new([Tier::Control]).unwrap_or_default();

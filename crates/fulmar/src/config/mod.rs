@@ -12,6 +12,7 @@ mod local;
 mod message;
 pub(crate) mod path_use;
 mod peers;
+mod proxy;
 mod record;
 pub(crate) mod relay;
 mod reliability;
@@ -37,6 +38,7 @@ pub(crate) use carrier::{Beside, Carrier};
 pub(crate) use filter::Filters;
 pub(crate) use local::{RUN_DIRECTORY, TUNNEL, no_hosts};
 pub(crate) use peers::is_of_one_host;
+pub(crate) use proxy::{Login, Proxy};
 pub(crate) use record::RecordConfig;
 pub(crate) use relay::{GatewayConfig, HopConfig, RelayFile};
 pub(crate) use session::Transport;
@@ -128,8 +130,11 @@ pub(crate) struct Peer {
 pub(crate) struct PathConfig {
     pub(crate) name: String,
     pub(crate) interface: String,
-    /// Where the peer may be found, most likely first; at least one, but over relays none.
+    /// Where the peer, or its proxy, may be found, most likely first; at least one, but over relays
+    /// none.
     pub(crate) remotes: Vec<Remote>,
+    /// What its connections go through.
+    pub(crate) proxy: Option<Proxy>,
     /// Index into [`Config::relays`], of one over relays; it has no interface of its own.
     pub(crate) relay: Option<usize>,
     /// What its datagrams travel in.
@@ -468,7 +473,7 @@ fn read_end(root: &Section<'_>, role: Option<Role>, file: &Path) -> Option<Confi
     let secret = peers::secret(root, file, &mut warnings);
     let peers = peers::peers(root, secret.as_ref(), file, &mut warnings);
     let mut relays = relay::gateways(root, role, file, &mut warnings);
-    let paths = peers::paths(root, role, &peers, &relays, &mut warnings);
+    let paths = peers::paths(root, role, file, &peers, &relays, &mut warnings);
     let listens = peers::listens(root, role, &mut relays);
     relay::warn_of_unused(&relays.read, &paths, &mut warnings);
     let tunnel = local::tunnel(root, &peers);

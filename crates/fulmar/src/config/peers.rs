@@ -118,6 +118,7 @@ pub(super) fn peers(
 pub(super) fn paths(
     root: &Section<'_>,
     role: Option<Role>,
+    file: &Path,
     peers: &[ReadPeer],
     relays: &Gateways,
     warnings: &mut Vec<String>,
@@ -158,9 +159,18 @@ pub(super) fn paths(
         let usage = path_use::read(&section);
         let carried = carrier::read(&section, |section| self::remotes(section, "fallback"));
         let leads_somewhere = if is_relayed { relay.is_some() } else { !remotes.is_empty() };
-        let (carrier, beside) = (Carrier::Udp, None);
-        let path =
-            |peer| PathConfig { name, interface, remotes, relay, carrier, beside, peer, usage };
+        let (carrier, beside, proxy) = (Carrier::Udp, None, None);
+        let path = |peer| PathConfig {
+            name,
+            interface,
+            remotes,
+            proxy,
+            relay,
+            carrier,
+            beside,
+            peer,
+            usage,
+        };
         let path = peer.filter(|_| leads_somewhere).map(path);
         let new = path.map_or(Vec::new(), |path| carried.paths(path));
         let siblings = paths.iter().filter(|path| Some(path.peer) == peer).count();
@@ -175,6 +185,10 @@ pub(super) fn paths(
         read.push((section, peer, usage));
     }
     path_use::check(&read, peers, warnings);
+    let has_login = |path: &PathConfig| path.proxy.as_ref().is_some_and(|it| it.login.is_some());
+    if paths.iter().any(has_login) {
+        warn_of_readers(file, "holds a proxy's password", warnings);
+    }
     if paths.len() > MAX_SOCKETS {
         check_count(root, "path", paths.len());
     }
@@ -422,6 +436,7 @@ fn allowed_addresses(section: &Section<'_>, name: &str, known: &mut Known) -> Ve
     allowed
 }
 
+/// Warns of a file with a secret that others may read.
 fn warn_of_readers(path: &Path, holds: &str, warnings: &mut Vec<String>) {
     if keys::is_open(path) {
         let path = path.display();

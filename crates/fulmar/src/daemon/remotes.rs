@@ -448,6 +448,7 @@ mod tests {
             name: "wifi".into(),
             interface: "wlan0".into(),
             remotes: vec![Remote::Name("localhost".into(), 14_700)],
+            proxy: None,
             relay: None,
             carrier: Default::default(),
             beside: None,

@@ -2,7 +2,9 @@
 //! strangers who connect.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -209,6 +211,117 @@ fn no_message_is_late_when_udp_is_blocked_on_one_link_of_two() {
     assert!(by_tcp(), "{:?}", paths(&drone.status()));
     eprintln!("MEASURED: the longest delay was {longest:?}, TCP after {:?}", blocked.elapsed());
     stream.run_for(Duration::from_secs(1));
+}
+
+/// An HTTP proxy, for whoever knows the password.
+#[derive(Default)]
+struct Proxy {
+    open: Mutex<Vec<TcpStream>>,
+    made: AtomicUsize,
+    /// What goes through connections made before so many leads nowhere.
+    mute: AtomicUsize,
+}
+
+impl Proxy {
+    /// Starts it on the station's host.
+    fn start(rig: &Rig) -> Arc<Self> {
+        let proxy: Arc<Self> = Arc::default();
+        let own = Arc::clone(&proxy);
+        let listen = move || {
+            let listener = std::net::TcpListener::bind("192.168.0.2:3128").unwrap();
+            std::thread::spawn(move || {
+                for near in listener.incoming() {
+                    let own = Arc::clone(&own);
+                    std::thread::spawn(move || own.serve(near.unwrap()));
+                }
+            });
+        };
+        rig.station.run(listen).unwrap();
+        proxy
+    }
+
+    fn serve(self: Arc<Self>, mut near: TcpStream) {
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") && near.read(&mut byte).is_ok_and(|bytes| bytes > 0) {
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let mut refuse = |why| drop(near.write_all(format!("HTTP/1.1 {why}\r\n\r\n").as_bytes()));
+        if !head.contains("\r\nProxy-Authorization: Basic cGlsb3Q6c2t5\r\n") {
+            return refuse("407 Proxy Authentication Required");
+        }
+        let Some(target) = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next())
+        else {
+            return refuse("405 Method Not Allowed");
+        };
+        let Ok(far) = TcpStream::connect(target) else { return refuse("502 Bad Gateway") };
+        near.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
+        let twin = |end: &TcpStream| end.try_clone().unwrap();
+        self.open.lock().unwrap().extend([&near, &far].map(twin));
+        let number = self.made.fetch_add(1, Relaxed);
+        let (back, own) = ((twin(&far), twin(&near)), Arc::clone(&self));
+        std::thread::spawn(move || own.pass(number, back));
+        self.pass(number, (near, far));
+    }
+
+    fn pass(&self, number: usize, (mut from, mut to): (TcpStream, TcpStream)) {
+        let mut buffer = [0; 4_096];
+        while let Ok(bytes @ 1..) = from.read(&mut buffer) {
+            if number >= self.mute.load(Relaxed) && to.write_all(&buffer[..bytes]).is_err() {
+                break;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Both);
+    }
+}
+
+#[test]
+fn a_session_goes_through_a_proxy_and_comes_back_when_that_ends_or_falls_silent() {
+    let name =
+        "carriers::a_session_goes_through_a_proxy_and_comes_back_when_that_ends_or_falls_silent";
+    if !sandbox::inside(name) {
+        return;
+    }
+    let rig = Rig::new(1);
+    // Nothing but the proxy reaches the station.
+    on(&rig.station, "ip link set lo up");
+    on(&rig.station, "ip addr add 198.51.100.7/32 dev lo");
+    let proxy = Proxy::start(&rig);
+    let path = |login: &str| {
+        format!(
+            "remote = [\"198.51.100.8:443\", \"198.51.100.7:443\"]\ncarrier = \"tcp\"\n\
+             proxy = \"{login}192.168.0.2:3128\"\n"
+        )
+    };
+    let listen = LISTEN.replace("0.0.0.0", "198.51.100.7");
+    let ends = (Stream::DRONE, Stream::STATION);
+    let (drone, station) = start(&rig, &path(""), &listen, ends);
+    drone.wait_for("it is said that a password is missing", |status| {
+        named(status, "lte")["trouble"].as_str().unwrap().contains("NAME:PASSWORD@HOST:PORT")
+    });
+    drop((drone, station));
+    let (drone, station) = start(&rig, &path("pilot:sky@"), &listen, ends);
+    drone.wait_for_paths(2);
+    station.wait_for_paths(2);
+    let stream = Stream::new(&rig);
+    stream.run_for(Duration::from_secs(2));
+    let made = |status: &Value| named(status, "lte")["connections"].as_u64().unwrap();
+    let is_anew =
+        |status: &Value, before| made(status) > before && states(status) == ["active", "active"];
+    let before = made(&drone.status());
+    for end in proxy.open.lock().unwrap().drain(..) {
+        end.shutdown(Shutdown::Both).unwrap();
+    }
+    drone.wait_for("connected anew", |status| is_anew(status, before));
+    stream.run_for(Duration::from_secs(1));
+    let before = made(&drone.status());
+    proxy.mute.store(proxy.made.load(Relaxed), Relaxed);
+    let silent = Instant::now();
+    drone.wait_for("it has noticed", |status| !states(status).contains(&"active".to_owned()));
+    drone.wait_for("connected beside it", |status| is_anew(status, before));
+    eprintln!("MEASURED: through anew after {:?}", silent.elapsed());
+    stream.run_for(Duration::from_secs(1));
+    assert!(!drone.status().to_string().contains("sky"), "a password is shown");
 }
 
 #[test]

@@ -125,8 +125,8 @@ fn is_same(old: &PathConfig, new: &PathConfig, moves: &Moves) -> bool {
     let is_peers = moves.peer(old.peer) == Some(new.peer);
     let stands_in = |it: &PathConfig| it.beside.as_ref().map(|beside| beside.stands_in);
     let what = |it| {
-        let PathConfig { interface, remotes, relay, carrier, .. }: &PathConfig = it;
-        (interface.clone(), remotes.clone(), *relay, *carrier, stands_in(it))
+        let PathConfig { interface, remotes, proxy, relay, carrier, .. }: &PathConfig = it;
+        (interface.clone(), (remotes.clone(), proxy.clone()), *relay, *carrier, stands_in(it))
     };
     let (old, new) = [old, new].map(what).into();
     is_peers && old == new

@@ -5,7 +5,11 @@
 //! none                         dial now, and every second, each try for 3 s
 //! nothing arrived for 1 s      (three round trips, where these take longer) dial likewise: after an
 //!                              outage the old one waits for its next repeat, a fresh one does not
-//! a try comes about            it is the path's connection; the old one is kept until the new one
+//! through a proxy              also where the path is suspected and nothing came for 3 s: what has
+//!                              arrived at the proxy may wait there
+//! a try comes about            through a proxy: it is asked for the station's address, the next one
+//!                              with each try, and the rest holds once it says that the way is open
+//!                              it is the path's connection; the old one is kept until the new one
 //!                              has brought something, for whoever accepts need not be the station
 //! the old one goes on first    the tries end, and the new one as well
 //! ```
@@ -13,13 +17,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use proto::{Duration, Instant};
+use proto::{Duration, Instant, PathState};
 use sys::connection::Connection;
 use sys::poller::Interest;
 
 use super::super::Daemon;
 use super::super::tokens::Token;
-use super::{Standing, Streams};
+use super::{Standing, Streams, proxy};
 
 /// Time between two tries.
 const TRY_EVERY: Duration = Duration::from_secs(1);
@@ -44,6 +48,8 @@ pub(super) struct Dial {
     /// Tries under way, with when each began.
     tries: Vec<(usize, Instant)>,
     next_at: Instant,
+    /// Which of the station's addresses a proxy is asked for next.
+    asked_for: usize,
     /// Whether it is to have one: not while UDP does.
     pub(super) is_wanted: bool,
     /// Connections that came about.
@@ -99,8 +105,9 @@ impl Streams {
         stands_in: bool,
     ) -> SocketAddr {
         let (current, spare, tries, trouble) = Default::default();
-        let (next_at, is_wanted, made) = (Instant::ZERO, !stands_in, 0);
-        let new = Dial { label, current, spare, tries, next_at, is_wanted, made, trouble };
+        let (next_at, asked_for, is_wanted, made) = (Instant::ZERO, 0, !stands_in, 0);
+        let new =
+            Dial { label, current, spare, tries, next_at, asked_for, is_wanted, made, trouble };
         self.dials.0.entry(slot).or_insert(new).label
     }
 
@@ -127,14 +134,20 @@ impl Streams {
     }
 
     /// Ends what is not needed any more, and lists the slots that are to be dialled.
-    fn due(&mut self, now: Instant, is_there: impl Fn(usize) -> bool) -> Vec<usize> {
+    fn due(
+        &mut self,
+        now: Instant,
+        is_there: impl Fn(usize) -> bool,
+        is_lost: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
         let (mut due, mut over) = (Vec::new(), Vec::new());
         for (&slot, dial) in &mut self.dials.0 {
             let list = &self.list;
             let stands = |place: usize| {
                 let stream = list.get(place)?.as_ref()?;
                 let rtt = stream.connection.info().map_or(Duration::ZERO, |info| info.srtt);
-                Some(stream.stands_for(now) >= STANDS.max(rtt * 3))
+                let is_mute = is_lost(slot) && now.since(stream.heard) >= TRY_FOR;
+                Some(is_mute || stream.stands_for(now) >= STANDS.max(rtt * 3))
             };
             let is_needed = dial.current.is_none_or(|place| stands(place).unwrap_or(true));
             let is_wanted = dial.is_wanted && is_there(slot);
@@ -155,9 +168,18 @@ impl Streams {
 impl Daemon {
     /// Dials for the paths that need a connection.
     pub(super) fn dial(&mut self, now: Instant) {
-        let Self { streams, sockets, .. } = self;
+        let Self { streams, sockets, paths, endpoint, .. } = self;
         let is_there = |slot| sockets.list.get(&slot).is_some_and(|socket| socket.is_there());
-        for slot in streams.due(now, is_there) {
+        // A proxy takes what is sent, whatever becomes of it.
+        let is_lost = |slot| {
+            let path = paths.get(&slot).filter(|path| path.config.proxy.is_some());
+            let known = path.and_then(|path| path.path);
+            known.is_some_and(|known| {
+                let mut all = endpoint.paths(known.session);
+                all.any(|it| it.id == known.path && it.state == PathState::Suspected)
+            })
+        };
+        for slot in streams.due(now, is_there, is_lost) {
             self.remotes.look_up(now, slot);
             let Self { streams, sockets, remotes, poller, .. } = self;
             let Some(to) = remotes.in_turn(slot) else { continue };
@@ -176,20 +198,77 @@ impl Daemon {
 
     /// Takes note that a connection has come about or failed.
     pub(super) fn finish_dial(&mut self, now: Instant, place: usize) {
-        let Self { streams, poller, .. } = self;
+        let Self { streams, paths, poller, .. } = self;
         let Some(stream) = streams.get_mut(place) else { return };
-        let (slot, at) = (stream.slot, stream.remote);
         let failure = stream.connection.failure();
         if failure.is_none() && !stream.connection.is_there() {
             return;
         }
         let made = poller.modify(&stream.connection, Token::Stream(place).encode(), Interest::Read);
-        let Some(dial) = streams.dials.get_mut(slot) else { return };
         if let Some(error) = failure.or(made.err()) {
-            dial.trouble = Some(format!("connect to {at}: {error}"));
-            streams.end(place);
-            return self.drop_ended(now);
+            let at = stream.remote;
+            return self.give_up(now, place, format!("connect to {at}: {error}"));
         }
+        let (slot, at) = (stream.slot, stream.remote);
+        let proxy = paths.get(&slot).and_then(|path| path.config.proxy.as_ref());
+        let Some(proxy) = proxy else { return self.take_over(now, place) };
+        stream.standing = Standing::Asked;
+        let Some(dial) = streams.dials.get_mut(slot) else { return };
+        let to = &proxy.targets[dial.asked_for % proxy.targets.len()];
+        dial.asked_for = (dial.asked_for + 1) % proxy.targets.len();
+        let request = proxy::request(to, proxy.login.as_ref());
+        // All of it fits: nothing has been written there.
+        let asked = streams.get_mut(place).map(|it| it.connection.write(request.as_bytes()));
+        if let Some(Err(error)) = asked {
+            self.give_up(now, place, format!("the proxy {at}: {error}"));
+        }
+    }
+
+    /// Reads what a proxy answers.
+    pub(super) fn hear_proxy(&mut self, now: Instant, place: usize) {
+        let Self { streams, paths, .. } = self;
+        let Some(stream) = streams.get_mut(place) else { return };
+        let login = paths.get(&stream.slot).and_then(|path| path.config.proxy.as_ref());
+        let has_login = login.is_some_and(|proxy| proxy.login.is_some());
+        let mut buffer = [0; 1_024];
+        let heard = match stream.connection.read(&mut buffer) {
+            Ok(None) => return,
+            Ok(Some(0)) => Err("closes the connection".into()),
+            Ok(Some(bytes)) => {
+                stream.answer.extend_from_slice(&buffer[..bytes]);
+                proxy::is_open(&stream.answer, has_login)
+            }
+            Err(error) => Err(format!("ends the connection: {error}")),
+        };
+        match heard {
+            Ok(false) => {}
+            Ok(true) => {
+                stream.answer = Vec::new();
+                self.take_over(now, place);
+            }
+            Err(why) => {
+                let at = stream.remote;
+                self.give_up(now, place, format!("the proxy {at} {why}"));
+            }
+        }
+    }
+
+    /// Ends a try, and says why.
+    fn give_up(&mut self, now: Instant, place: usize, why: String) {
+        let Some(stream) = self.streams.get(place) else { return };
+        if let Some(dial) = self.streams.dials.get_mut(stream.slot) {
+            dial.trouble = Some(why);
+        }
+        self.streams.end(place);
+        self.drop_ended(now);
+    }
+
+    /// Makes a try that has come about the connection of its path.
+    fn take_over(&mut self, now: Instant, place: usize) {
+        let Self { streams, .. } = self;
+        let Some(stream) = streams.get(place) else { return };
+        let (slot, at) = (stream.slot, stream.remote);
+        let Some(dial) = streams.dials.get_mut(slot) else { return };
         // Of more than two the first may still come back; the last did not.
         let old = dial.current.take();
         let ends = if dial.spare.is_none() { std::mem::replace(&mut dial.spare, old) } else { old };
@@ -227,8 +306,9 @@ mod tests {
         let label = ([192, 0, 2, 1], 443).into();
         let (next_at, trouble) = (Instant::ZERO, None);
         let (current, spare, tries) = (Some(8), Some(7), vec![(9, Instant::ZERO)]);
-        let (is_wanted, made) = (true, 2);
-        let dial = Dial { label, current, spare, tries, next_at, is_wanted, made, trouble };
+        let (asked_for, is_wanted, made) = (0, true, 2);
+        let dial =
+            Dial { label, current, spare, tries, next_at, asked_for, is_wanted, made, trouble };
         let mut dials = Dials(BTreeMap::from([(3, dial)]));
         assert_eq!(dials.forget(9), None, "a try");
         assert_eq!(dials.forget(8), Some((3, label, 7)));

@@ -1,7 +1,8 @@
 //! Connections of TCP that carry paths, in the daemon's loop [specs/wire.md §9].
 //!
 //! ```text
-//! drone    a path of its own for each connection: dialled, watched, dialled anew   (dial.rs)
+//! drone    a path of its own for each connection: dialled, watched, dialled anew   (dial.rs),
+//!          through an HTTP proxy where the file has one                            (proxy.rs)
 //! station  whoever connects is a stranger until a session answers there            (strangers.rs)
 //! in       bytes ─► deframer ─► endpoint
 //! out      endpoint ─► length in front ─► the kernel, while it has little that has not left
@@ -16,6 +17,7 @@
 //! nothing until there is room.
 
 mod dial;
+mod proxy;
 mod report;
 mod stand_in;
 mod strangers;
@@ -58,6 +60,8 @@ const IDLE: Duration = Duration::from_secs(90);
 enum Standing {
     /// A drone's that has not come about.
     Dialled,
+    /// A drone's that a proxy has been asked at.
+    Asked,
     /// A drone's that carries its path.
     Own,
     /// A station's that no session has answered at, with how many bytes it has brought.
@@ -78,6 +82,8 @@ struct Stream {
     /// When something authentic came last.
     heard: Instant,
     deframer: Deframer,
+    /// What a proxy has answered so far.
+    answer: Vec<u8>,
     out: Vec<u8>,
     /// Whether its path waits until the kernel takes more.
     is_blocked: bool,
@@ -113,8 +119,10 @@ impl Daemon {
     /// Follows a connection: it has come about, something has come, or there is room.
     pub(super) fn handle_stream(&mut self, now: Instant, place: usize, event: Ready) {
         let Some(stream) = self.streams.get(place) else { return };
-        if stream.standing == Standing::Dialled {
-            return self.finish_dial(now, place);
+        match stream.standing {
+            Standing::Dialled => return self.finish_dial(now, place),
+            Standing::Asked => return self.hear_proxy(now, place),
+            Standing::Own | Standing::Stranger(_) | Standing::Known(_) => {}
         }
         if event.writable {
             self.streams.flush(now, place, &mut self.endpoint, &self.poller);
@@ -225,7 +233,7 @@ impl Daemon {
                 Standing::Known(session) => {
                     self.endpoint.on_stream_ended(now, session, stream.remote);
                 }
-                Standing::Dialled | Standing::Stranger(_) => {}
+                Standing::Dialled | Standing::Asked | Standing::Stranger(_) => {}
             }
             stream.connection.abort();
         }
@@ -281,6 +289,7 @@ impl Streams {
             since: now,
             heard: now,
             deframer: Deframer::default(),
+            answer: Vec::new(),
             out: Vec::new(),
             is_blocked: false,
             unsent: LEAST_UNSENT,

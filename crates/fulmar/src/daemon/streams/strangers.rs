@@ -108,7 +108,7 @@ impl Daemon {
             Standing::Known(session) => {
                 now.since(stream.heard) >= IDLE || endpoint.paths(session).next().is_none()
             }
-            Standing::Dialled | Standing::Own => false,
+            Standing::Dialled | Standing::Asked | Standing::Own => false,
         };
         for place in streams.places(is_over) {
             if matches!(streams.get(place).map(|it| it.standing), Some(Standing::Stranger(_))) {
