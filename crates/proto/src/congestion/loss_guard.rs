@@ -31,6 +31,7 @@
 use units::{Duration, Instant};
 
 use super::standing_queue::TELLING;
+use crate::recovery::LOSS_DOUBT;
 
 /// The least number of packets whose share of loss means something, 5 % for one, and more than a
 /// burst has: of a block, of those that give one deviation, of those that met a short queue.
@@ -42,8 +43,6 @@ const CERTAIN: f64 = 3_600.0;
 const MEMORY: f64 = 1_000.0;
 /// What loss may exceed the usual by, besides chance.
 const MARGIN: f64 = 0.05;
-/// The usual loss may be underestimated by this much, because it falls faster than it rises.
-const DOUBT: f64 = 0.01;
 /// This many lost packets, at this share of all, are heavy loss even before the block is complete.
 const HEAVY: (f64, f64) = (10.0, 0.3);
 
@@ -223,7 +222,7 @@ impl LossGuard {
 
     /// Returns the loss of a block of `packets` beyond which it is an excess.
     fn bound(&self, usual: f64, packets: f64) -> f64 {
-        let variance = self.short.variance(usual + DOUBT);
+        let variance = self.short.variance(usual + LOSS_DOUBT);
         usual + MARGIN + 2.0 * (variance / packets).sqrt()
     }
 

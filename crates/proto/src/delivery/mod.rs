@@ -42,6 +42,9 @@ use datagram::Datagrams;
 use message::{MessageForm, Messages};
 use tunnel::{Tunnel, TunnelForm};
 
+/// So long before its end a held message is passed on, for timers are late [specs/delivery.md §4].
+pub(crate) const RELEASE_AHEAD: Duration = Duration::from_millis(5);
+
 /// What an operator can set about deliveries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeliveryConfig {

@@ -39,13 +39,11 @@
 use units::{Duration, Instant, Rate};
 
 use super::Path;
-use super::bottleneck::EMPTY;
+use super::bottleneck::{DEEP, EMPTY};
 use crate::congestion::MOST_MADE_UP;
 
 /// Added growth per unit of loss, so that bulk recovers soon after a burst.
 const LOSS_GROWTH: f64 = 3.0;
-/// Behind a queue of this length a path is worth only its present rate, not its usual one.
-const LONG_QUEUE: Duration = Duration::from_millis(40);
 /// A path that is not the free one must be better by this factor to become it.
 const HYSTERESIS: f64 = 1.3;
 /// How long `strict` remembers how low the rate of a hop has fallen.
@@ -150,7 +148,8 @@ impl Path {
         let unlimited = Rate::from_bps(u64::MAX);
         let usual = self.link.hop.usual_rate().unwrap_or(unlimited);
         let present = self.link.hop.rate();
-        let present = present.filter(|rate| *rate < usual && self.queue(now) > LONG_QUEUE);
+        // Behind a deep queue a path is worth only its present rate.
+        let present = present.filter(|rate| *rate < usual && self.queue(now) > DEEP);
         let rate = present.unwrap_or(usual);
         let kept = if self.bulk.role == BulkRole::Free { HYSTERESIS } else { 1.0 };
         rate.as_bps() as f64 * kept

@@ -35,12 +35,10 @@ use super::answers::Answers;
 use super::bursts::Bursts;
 use crate::event::PathState;
 use crate::limits;
-use crate::recovery::{PACKETS_PER_ACK, SentPacket};
+use crate::recovery::{LOSS_DOUBT, PACKETS_PER_ACK, SentPacket};
 
 /// Chance, per packet, of suspecting a path that only loses packets at random.
 const FALSE_ALARM: f64 = 1e-7;
-/// Added to the measured loss: the estimate is that uncertain.
-const LOSS_DOUBT: f64 = 0.01;
 /// Chance, per packet, of calling for a backup because of losses at random: at 50 packets/s each
 /// way and 2 % of loss that costs 40 kB an hour.
 const FALSE_CALL: f64 = 1e-3;

@@ -30,6 +30,10 @@ const LEAST: f64 = 24.0;
 /// Packets over which the share of the last ones is averaged, and runs over which their length is.
 const RECENT: f64 = 16.0;
 
+/// By so much what is measured may be too low: it is of few packets, and falls faster than it
+/// rises.
+pub(crate) const LOSS_DOUBT: f64 = 0.01;
+
 /// Estimates the share of packets lost and the mean length of runs of lost packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossEstimator {

@@ -19,6 +19,7 @@ pub(crate) use ack_tracker::{
 pub(crate) use clock_offset::{Age, ClockOffset, ClockSample, PeerClock};
 pub(crate) use delivery_rate::{DeliveryRate, RateSample};
 pub(crate) use least_of::{LINK_MEMORY, LeastOf};
+pub(crate) use loss_estimator::LOSS_DOUBT;
 pub(crate) use receipt::Receipt;
 pub(crate) use rtt::{GRANULARITY, INITIAL_RTT, RttEstimator, SLOW_ACK_DELAY, smoothed};
 pub(crate) use sent_packets::{

@@ -21,17 +21,13 @@ use units::{Duration, Instant};
 use super::dropped::Dropped;
 use super::receiver_lane::{Held, ReceiverLane};
 use super::{CARRIED_LIFE, ControlDelivery, LATE, LaneFloor};
+use crate::delivery::RELEASE_AHEAD;
 use crate::limits;
 use crate::path::PATIENCE_WITHOUT_PATH;
 use crate::recovery::Age;
 use crate::select::{Class, Order, Tier};
 use crate::window::SeenWindow;
 use crate::wire::{ControlFrame, DroppedFrame};
-
-/// How long before the end of its time to live a held message is passed on: above the lateness of
-/// the driver's timer, so that it is not stale by then. In an in-order lane everything before it
-/// ends within that time too [specs/delivery.md §4] (rule 5).
-const RELEASE_AHEAD: Duration = Duration::from_millis(5);
 
 /// Says what became of a copy, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

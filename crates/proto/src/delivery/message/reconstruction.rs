@@ -19,13 +19,10 @@ use super::DelayParts;
 use super::divider::StreamKey;
 use super::pieces::Pieces;
 use super::record::{Record, Records};
-use crate::delivery::Delivered;
+use crate::delivery::{Delivered, RELEASE_AHEAD};
 use crate::limits;
 use crate::recovery::PeerClock;
 use crate::select::Class;
-
-/// How long before its deadline a held message is passed on: above the lateness of timers.
-const RELEASE_AHEAD: Duration = Duration::from_millis(5);
 
 /// Late messages that are remembered, so that the rest of their pieces does not count again: the
 /// pieces of one arrive within a few round trips.
