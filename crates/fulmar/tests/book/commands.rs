@@ -51,12 +51,30 @@ fn calls(block: &Block, program: &str) -> Vec<Vec<String>> {
             if line.starts_with('#') || !is_call || is_word {
                 continue;
             }
-            let call = line[at + program.len()..].split([')', '|', ';', '&', '>', '<']).next();
-            let words = call.unwrap_or_default().split_whitespace();
-            calls.push(words.take_while(|word| *word != "--").map(str::to_owned).collect());
+            let words = words(&line[at + program.len()..]).into_iter();
+            calls.push(words.take_while(|word| *word != "--").collect());
         }
     }
     calls
+}
+
+/// Splits a call into words, up to where the shell does something else; what is quoted is one.
+fn words(call: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in call.chars() {
+        match quote {
+            Some(end) if letter == end => quote = None,
+            None if "'\"".contains(letter) => {
+                word.get_or_insert_default();
+                quote = Some(letter);
+            }
+            None if ")|;&><".contains(letter) => break,
+            None if letter.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 /// Lets a shell do what a script says, with our programs found first, in a network of its own that
@@ -158,7 +176,10 @@ fn calls_are_found_wherever_they_stand_in_a_line() {
         line: 1,
         language: "sh".into(),
         mark: String::new(),
-        body: "x=$(fulmar keygen --out a) y=1   # fulmar fly\nsudo fulmar run \\\n  b.toml &\n# fulmar\n".into(),
+        body: "x=$(fulmar keygen --out a) y=1   # fulmar fly\nsudo fulmar run \\\n  b.toml &\n# fulmar\n\
+               fulmar x@y='a \"b&c\"' '' d; e\n"
+            .into(),
     };
-    assert_eq!(calls(&block, "fulmar"), [vec!["keygen", "--out", "a"], vec!["run", "b.toml"]]);
+    let found = [vec!["keygen", "--out", "a"], vec!["run", "b.toml"], vec!["x@y=a \"b&c\"", "", "d"]];
+    assert_eq!(calls(&block, "fulmar"), found);
 }
