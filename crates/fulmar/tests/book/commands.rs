@@ -180,6 +180,7 @@ fn calls_are_found_wherever_they_stand_in_a_line() {
                fulmar x@y='a \"b&c\"' '' d; e\n"
             .into(),
     };
-    let found = [vec!["keygen", "--out", "a"], vec!["run", "b.toml"], vec!["x@y=a \"b&c\"", "", "d"]];
+    let found =
+        [vec!["keygen", "--out", "a"], vec!["run", "b.toml"], vec!["x@y=a \"b&c\"", "", "d"]];
     assert_eq!(calls(&block, "fulmar"), found);
 }
