@@ -39,7 +39,7 @@ pub(super) fn parquet(plan: &Plan, task: Task, results: &[Value]) -> Result<Vec<
     encoded(plan, &columns).map_err(|error| format!("write results as Parquet: {error}"))
 }
 
-/// Reads what [`parquet`] wrote: a row for each scheme, figures by the names of their columns.
+/// Reads what [`parquet()`] wrote: a row for each scheme, figures by the names of their columns.
 ///
 /// # Errors
 /// When it is no such file.
